@@ -25,7 +25,7 @@ from tests.testbed import (
     repository,
 )
 from tests.testbed.cluster_control import ControlPlane
-from tests.testbed.fleet import CLUSTER, FLEET, chosen
+from tests.testbed.fleet import APART, CLUSTER, FLEET, chosen
 from tests.testbed.paths import BUILD, INVENTORY
 from tests.testbed.shell import TestbedError, say
 
@@ -112,7 +112,7 @@ def clean() -> None:
 
 def _remove() -> None:
     # All of them, for the run before may have chosen others.
-    fleet = FLEET
+    fleet = (*FLEET, *APART)
     ControlPlane(CONTROL).remove()
     KUBECONFIG.unlink(missing_ok=True)
     if engine.answers():

@@ -71,6 +71,7 @@ def standins() -> Path:
         program = made / f"{STANDIN}-{digest.hexdigest()[:12]}"
         if not program.is_file():
             _build_standin(program)
+        program.touch()
         return program
 
 

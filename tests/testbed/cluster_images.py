@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Container images of the cluster's nodes, made here: stand-ins of NVIDIA's, with a small shell.
+"""Container images of the cluster's nodes, made here: stand-ins with a small shell.
 
 Each is a tar file that ``ctr images import`` takes. Names and tags say that they are stand-ins.
 """
@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.testbed import cluster_binaries
+from tests.testbed.fleet import Node
 from tests.testbed.payload import tar
 
 BUSYBOX = "localhost/testbed/busybox:1"
@@ -24,6 +25,8 @@ DEVICE_PLUGIN = f"{DEVICE_PLUGIN_NAME}:v0.20.1"
 # The tag is that of the role's default version.
 DCGM_EXPORTER_NAME = "localhost/testbed/dcgm-exporter-standin"
 DCGM_EXPORTER = f"{DCGM_EXPORTER_NAME}:4.6.0-4.8.3-distroless"
+AMD_PLUGIN_NAME = "localhost/testbed/amd-k8s-device-plugin-standin"
+INTEL_PLUGIN_NAME = "localhost/testbed/intel-gpu-plugin-standin"
 SAMPLE = "localhost/testbed/vectoradd:cuda11.7.1-standin"
 # More than the driver of the A10 node can do, and what that of the L4 node can.
 SAMPLE_NEW = "localhost/testbed/vectoradd:cuda12.5.0-standin"
@@ -43,10 +46,21 @@ class Image:
     """One image: a base of busybox, and names under which the stand-in program is found."""
 
     name: str
+    # Of /usr/bin, or with their folder.
     programs: tuple[str, ...]
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # The vendor whose nodes have it; None: all nodes.
+    vendor: int | None = None
+
+    @property
+    def file(self) -> str:
+        return f"{self.name.rsplit('/', 1)[1].replace(':', '-')}.tar"
+
+    def serves(self, node: Node) -> bool:
+        """Whether the node has it."""
+        return self.vendor in {None, *(gpu.vendor for gpu in node.gpus)}
 
 
 def _sample(name: str, cuda: str) -> Image:
@@ -82,17 +96,23 @@ IMAGES = (
         entrypoint=("dcgm-exporter",),
         environment={"NVIDIA_DISABLE_REQUIRE": "true"},
     ),
+    # The real one is started in its folder, by a relative path.
+    Image(f"{AMD_PLUGIN_NAME}:1.31.0.9", ("root/k8s-device-plugin",), vendor=0x1002),
+    Image(
+        f"{INTEL_PLUGIN_NAME}:0.36.0",
+        ("usr/local/bin/intel_gpu_device_plugin",),
+        entrypoint=("/usr/local/bin/intel_gpu_device_plugin",),
+        vendor=0x8086,
+    ),
     _sample(SAMPLE, "11.7"),
     _sample(SAMPLE_NEW, "12.5"),
     _sample(SAMPLE_TOO_NEW, "13.3"),
 )
 
 
-def files() -> dict[str, bytes]:
-    """File name -> image. The program is in each of them, as an image is small enough."""
-    return {
-        f"{image.name.rsplit('/', 1)[1].replace(':', '-')}.tar": archive(image) for image in IMAGES
-    }
+def archives(nodes: Sequence[Node]) -> dict[Image, bytes]:
+    """The images that these nodes have. The program is in each of them: they are small enough."""
+    return {image: archive(image) for image in IMAGES if any(map(image.serves, nodes))}
 
 
 def archive(image: Image) -> bytes:
@@ -122,7 +142,7 @@ def _layer(image: Image) -> bytes:
     contents = {"bin/busybox": (busybox, 0o755), "usr/bin/kubegpu-standin": (standin, 0o755)}
     links = {f"bin/{applet}": "busybox" for applet in _APPLETS}
     for program in image.programs:
-        links[f"usr/bin/{program}"] = "kubegpu-standin"
+        links[program if "/" in program else f"usr/bin/{program}"] = "/usr/bin/kubegpu-standin"
     if "vectorAdd" in image.programs:
         links["cuda-samples/vectorAdd"] = "/usr/bin/kubegpu-standin"
         links["cuda-samples/sample"] = "vectorAdd"

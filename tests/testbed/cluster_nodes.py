@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -18,7 +18,7 @@ import yaml
 
 from tests.testbed import cluster_images, network, nodes
 from tests.testbed.cluster_control import SERVICE_ADDRESS, SERVICE_DNS, SERVICES, ControlPlane
-from tests.testbed.fleet import FLEET, Node
+from tests.testbed.fleet import APART, FLEET, Node
 from tests.testbed.payload import tar
 from tests.testbed.shell import TestbedError, run, say
 from tests.testbed.tools import need
@@ -37,9 +37,9 @@ def join(plane: ControlPlane, fleet: Sequence[Node]) -> None:
     """Start the kubelets that do not run, and wait until the API server has all nodes Ready."""
     started = time.monotonic()
     need(["ip"])
-    images = cluster_images.files()
+    archives = cluster_images.archives(fleet)
     with ThreadPoolExecutor(max_workers=3) as pool:
-        list(pool.map(lambda node: _join(plane, node, images), fleet))
+        list(pool.map(lambda node: _join(plane, node, archives), fleet))
     wait_until_ready(plane, fleet)
     say(f"cluster: {len(fleet)} nodes are Ready after {time.monotonic() - started:.0f} s")
 
@@ -74,11 +74,12 @@ def _state(plane: ControlPlane, node: Node) -> str:
     return "ready" if ready.get("status") == "True" else str(ready.get("message", "no condition"))
 
 
-def _join(plane: ControlPlane, node: Node, images: dict[str, bytes]) -> None:
+def _join(plane: ControlPlane, node: Node, archives: Mapping[cluster_images.Image, bytes]) -> None:
     if nodes.execute(node, "systemctl", "is-active", "kubelet", check=False).strip() == "active":
         return
     there = network.look()
-    address, pods = network.address(node, there), network.pods(FLEET.index(node), there)
+    number = (*FLEET, *APART).index(node)
+    address, pods = network.address(node, there), network.pods(number, there)
     # The API server reaches pods, as for the page of an exporter. The route ends with the network.
     run(["ip", "route", "replace", str(pods), "via", address], root=True)
     contents = {
@@ -90,8 +91,9 @@ def _join(plane: ControlPlane, node: Node, images: dict[str, bytes]) -> None:
         ),
         "etc/cni/net.d/10-testbed.conflist": (json.dumps(_pod_network(pods)).encode(), 0o644),
     }
-    for name, content in images.items():
-        contents[f"opt/testbed/images/{name}"] = (content, 0o644)
+    for image, content in archives.items():
+        if image.serves(node):
+            contents[f"opt/testbed/images/{image.file}"] = (content, 0o644)
     nodes.copy_in(node, tar(contents, {}, ("etc/kubernetes/manifests",)))
     server, _colon, port = plane.server.removeprefix("https://").rpartition(":")
     nodes.execute(node, "/opt/testbed/join-cluster", server, port, SERVICE_ADDRESS, SERVICES)

@@ -110,7 +110,8 @@ class Node:
     suite: str
     gpus: tuple[PciDevice, ...] = ()
     gpu_names: str = "-"
-    # Whether files/NAME holds a stand-in for the driver (the chip's own part of it, in /proc).
+    # Whether the GPUs are bound to a driver. NVIDIA's has its stand-in in files/NAME (the chip's
+    # own part of it, in /proc), those of AMD and Intel in drm.py.
     driver: bool = False
     # Folders below files/ that are laid over the image, before the node's own.
     files: tuple[str, ...] = ()
@@ -263,6 +264,55 @@ _OF_CLUSTER = (
         kubernetes="cpu-0.pool.testbed.example",
     ),
 )
+# A fleet of several vendors, which one test brings up beside the others (test_five_nodes.py). The
+# settings of their containerd are those of kube-cpu.
+_OF_SEVERAL_VENDORS = (
+    Node(
+        "kube-h100",
+        "rack4-u01",
+        "bookworm",
+        tuple(_nvidia(f"0000:{bus}:00.0", 0x2330, 0x16C1) for bus in ("0f", "2d")),
+        "2 x H100",
+        driver=True,
+        files=("cluster", "kube-cpu"),
+        kubernetes="h100-0.pool.testbed.example",
+        driver_version="580.178.04",
+    ),
+    Node(
+        "kube-t4",
+        "rack4-u05",
+        "bookworm",
+        (_nvidia("0000:3b:00.0", 0x1EB8, 0x12A2),),
+        "T4",
+        driver=True,
+        files=("cluster", "kube-cpu"),
+        kubernetes="t4-0.pool.testbed.example",
+        driver_version="580.95.05",
+    ),
+    Node(
+        "kube-mi300x",
+        "rack4-u09",
+        "bookworm",
+        tuple(
+            PciDevice(f"0000:{bus}:00.0", 0x1002, 0x74A1, 0x120000, (0x1002, 0x74A1))
+            for bus in ("05", "26")
+        ),
+        "2 x MI300X",
+        driver=True,
+        files=("cluster", "kube-cpu", "drm"),
+        kubernetes="mi300x-0.pool.testbed.example",
+    ),
+    Node(
+        "kube-flex",
+        "rack4-u13",
+        "bookworm",
+        (PciDevice("0000:4d:00.0", 0x8086, 0x56C0, 0x038000, (0x8086, 0x4905)),),
+        "Flex 170",
+        driver=True,
+        files=("cluster", "kube-cpu", "drm"),
+        kubernetes="flex-0.pool.testbed.example",
+    ),
+)
 
 
 def _for_bench(side: str) -> Iterator[Node]:
@@ -288,6 +338,8 @@ _FLEETS = {
     "bench": (*_for_bench("ours"), *_for_bench("plain")),
 }
 FLEET = _FLEETS.get(paths.FLEET, _ORDINARY)
+# Nodes that no run has unless a test brings them up, and removes them.
+APART = _OF_SEVERAL_VENDORS if CLUSTER else ()
 
 
 # What a run of the default tier needs of a fleet, where that is not all of it.

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.testbed import elf, pci, ssh
+from tests.testbed import drm, elf, pci, ssh
 from tests.testbed.fleet import Node
 from tests.testbed.paths import HERE
 
@@ -33,7 +33,8 @@ def payload(node: Node) -> bytes:
                 files[name] = (path.read_bytes(), mode)
     for name, content in pci.tree(node.devices).items():
         files[f"opt/standin/pci/{name}"] = (content, 0o444)
-    if node.driver and not node.kernel:
+    files.update(drm.files(node))
+    if node.driver and not node.kernel and any(gpu.vendor == pci.NVIDIA for gpu in node.gpus):
         # What NVIDIA's unit for CDI looks for, by the release of the machine's own kernel.
         dependencies = f"usr/lib/modules/{os.uname().release}/modules.dep"
         files[dependencies] = (b"updates/dkms/nvidia.ko.xz:\n", 0o644)
@@ -50,7 +51,9 @@ def payload(node: Node) -> bytes:
     if node.driver_version:
         links[f"{_LIB}/libnvidia-ml.so.1"] = f"libnvidia-ml.so.{node.driver_version}"
     for gpu in node.gpus if node.driver else ():
-        links[f"opt/standin/pci/{gpu.address}/driver"] = "../../../bus/pci/drivers/nvidia"
+        driver = f"../../../bus/pci/drivers/{pci.DRIVERS[gpu.vendor]}"
+        links[f"opt/standin/pci/{gpu.address}/driver"] = driver
+    links.update(drm.links(node))
     return tar(files, links)
 
 

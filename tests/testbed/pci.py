@@ -11,6 +11,10 @@ from collections.abc import Iterable
 
 from tests.testbed.fleet import PciDevice
 
+NVIDIA = 0x10DE
+# The driver that a vendor's GPUs are bound to here.
+DRIVERS = {NVIDIA: "nvidia", 0x1002: "amdgpu", 0x8086: "i915"}
+
 
 def tree(devices: Iterable[PciDevice]) -> dict[str, bytes]:
     """Path below /sys/bus/pci/devices -> content."""

@@ -284,7 +284,8 @@ def _present(node: Mapping[str, Any]) -> list[str]:
         ),
         *(f"CUDA {toolkit['version']}" for toolkit in _cuda_toolkits(node)),
         *(
-            f"{name} {runtimes[name]['version']}"
+            # A runtime is not asked for its version on a node without a GPU.
+            f"{name} {runtimes[name]['version'] or ''}".rstrip()
             for name in ("containerd", "docker", "crio")
             if runtimes[name]
         ),

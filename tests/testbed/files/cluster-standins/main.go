@@ -2,12 +2,13 @@
 // GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// STAND-INS for programs of NVIDIA's container images, for nodes without a chip. One program, which
-// is what it is called as: the device plugin, its configuration manager, its MPS control daemon and GPU
-// feature discovery, DCGM's exporter, or the sample vectorAdd.
+// STAND-INS for programs of the vendors' container images, for nodes without a chip. One program, which
+// is what it is called as: NVIDIA's device plugin, its configuration manager, its MPS control daemon and
+// GPU feature discovery, DCGM's exporter, the sample vectorAdd, or the device plugins of AMD and Intel.
 //
-// Whether there are GPUs is told by the stand-in nvidia-container-runtime on the node: it puts the
-// node's stand-in devices into the environment of a container that asks for them.
+// Whether there are GPUs of NVIDIA is told by the stand-in nvidia-container-runtime on the node: it puts
+// the node's stand-in devices into the environment of a container that asks for them. Those of AMD and
+// Intel are found in sysfs, where the node has stand-ins of them.
 package main
 
 import (
@@ -30,6 +31,10 @@ func main() {
 		os.Exit(dcgmExporter())
 	case "mps-control-daemon":
 		os.Exit(mpsControlDaemon(os.Args[1:]))
+	case "k8s-device-plugin":
+		os.Exit(amdPlugin(os.Args[1:]))
+	case "intel_gpu_device_plugin":
+		os.Exit(intelPlugin(os.Args[1:]))
 	default:
 		fmt.Fprintf(os.Stderr, "%s: not stood in for\n", name)
 		os.Exit(2)

@@ -5,19 +5,13 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
-	"google.golang.org/grpc"
 	"k8s.io/klog/v2"
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	"sigs.k8s.io/yaml"
@@ -253,68 +247,11 @@ func devicePlugin(arguments []string) int {
 	klog.Infof("Starting NVIDIA Device Plugin version %s", standinVersion)
 	klog.Infof("Starting FS watcher for %s", api.DevicePluginPath)
 	klog.Info("Starting OS watcher.")
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
-	for {
-		socket := kubeletSocket()
-		klog.Info("Starting Plugins.")
-		served, retry, err := startPlugin(flags)
-		if err != nil {
-			klog.Errorf("error starting plugins: %v", err)
-			return 1
-		}
-		again := waitForReason(signals, socket, retry)
-		for _, one := range served {
-			one.stop()
-		}
-		if !again {
-			return 0
-		}
-	}
-}
-
-// kubeletSocket tells one socket of the kubelet from the next.
-func kubeletSocket() uint64 {
-	info, err := os.Stat(api.KubeletSocket)
-	if err != nil {
-		return 0
-	}
-	status, fine := info.Sys().(*syscall.Stat_t)
-	if !fine {
-		return 0
-	}
-	return status.Ino ^ uint64(status.Ctim.Nano())
-}
-
-func waitForReason(signals chan os.Signal, socket uint64, retry bool) bool {
-	var timeout <-chan time.Time
-	if retry {
-		klog.Info("Failed to start one or more plugins. Retrying in 30s...")
-		timeout = time.After(30 * time.Second)
-	}
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-timeout:
-			return true
-		case <-ticker.C:
-			if now := kubeletSocket(); now != 0 && now != socket {
-				klog.Infof("inotify: %s created, restarting.", api.KubeletSocket)
-				return true
-			}
-		case got := <-signals:
-			if got == syscall.SIGHUP {
-				klog.Info("Received SIGHUP, restarting.")
-				return true
-			}
-			klog.Infof("Received signal %q, shutting down.", got)
-			return false
-		}
-	}
+	return serve(func() ([]*server, bool, error) { return startPlugin(flags) })
 }
 
 func startPlugin(flags map[string]string) ([]*server, bool, error) {
+	klog.Info("Starting Plugins.")
 	klog.Info("Loading configuration.")
 	made, err := loadConfig(flags)
 	if err != nil {
@@ -361,15 +298,12 @@ func startPlugin(flags map[string]string) ([]*server, bool, error) {
 		klog.Info("No devices found. Waiting indefinitely.")
 		return nil, false, nil
 	}
-	for _, one := range serving {
-		if err := one.start(); err != nil {
-			klog.Error("Could not contact Kubelet. Did you enable the device plugin feature gate?")
-			klog.Error("You can check the prerequisites at: " +
-				"https://github.com/NVIDIA/k8s-device-plugin#prerequisites")
-			klog.Error("You can learn how to set the runtime at: " +
-				"https://github.com/NVIDIA/k8s-device-plugin#quick-start")
-			return serving, true, nil
-		}
+	if !startAll(serving) {
+		klog.Error("You can check the prerequisites at: " +
+			"https://github.com/NVIDIA/k8s-device-plugin#prerequisites")
+		klog.Error("You can learn how to set the runtime at: " +
+			"https://github.com/NVIDIA/k8s-device-plugin#quick-start")
+		return serving, true, nil
 	}
 	return serving, false, nil
 }
@@ -421,20 +355,16 @@ func byResource(strategy string) (map[string][]gpu, error) {
 	return found, nil
 }
 
-// server is one plugin that is known to the kubelet.
-type server struct {
-	config   *config
-	resource string
-	socket   string
-	sharing  *sharing
-	gpus     map[string]gpu
-	devices  []*api.Device
-	grpc     *grpc.Server
-	done     chan struct{}
+// offer is what one resource of NVIDIA's plugin has, by the ids that the kubelet knows.
+type offer struct {
+	config  *config
+	name    string
+	sharing *sharing
+	gpus    map[string]gpu
 }
 
 func newServer(made *config, resource string, devices []gpu) *server {
-	one := &server{config: made, resource: resource, gpus: map[string]gpu{}}
+	one := &offer{config: made, name: resource, gpus: map[string]gpu{}}
 	replicas := 1
 	for _, how := range []*sharing{&made.Sharing.TimeSlicing, made.Sharing.Mps} {
 		if how == nil {
@@ -444,12 +374,12 @@ func newServer(made *config, resource string, devices []gpu) *server {
 			if chosen.Name == resource {
 				one.sharing, replicas = how, chosen.Replicas
 				if how.RenameByDefault {
-					one.resource = resource + ".shared"
+					one.name = resource + ".shared"
 				}
 			}
 		}
 	}
-	one.socket = api.DevicePluginPath + "nvidia-" + strings.TrimPrefix(one.resource, "nvidia.com/") + ".sock"
+	var ids []string
 	for _, device := range devices {
 		for replica := 0; replica < replicas; replica++ {
 			id := device.uuid
@@ -457,125 +387,42 @@ func newServer(made *config, resource string, devices []gpu) *server {
 				id = fmt.Sprintf("%s::%d", device.uuid, replica)
 			}
 			one.gpus[id] = device
-			one.devices = append(one.devices, &api.Device{ID: id, Health: api.Healthy})
+			ids = append(ids, id)
 		}
 	}
-	return one
+	socket := "nvidia-" + strings.TrimPrefix(one.name, "nvidia.com/") + ".sock"
+	return &server{resource: one.name, socket: socket, ids: ids, allocate: one.allocate}
 }
 
-func (s *server) start() error {
-	_ = os.Remove(s.socket)
-	listener, err := net.Listen("unix", s.socket)
-	if err != nil {
-		klog.Infof("Could not start device plugin for '%s': %s", s.resource, err)
-		return err
+// allocate tells the runtime by environment or by mounts which devices a container gets.
+func (o *offer) allocate(ids []string) (*api.ContainerAllocateResponse, error) {
+	if o.sharing != nil && o.sharing.FailRequestsGreaterThanOne && len(ids) > 1 {
+		return nil, fmt.Errorf("request for '%v: %v' too large: maximum request size for shared "+
+			"resources is 1", o.name, len(ids))
 	}
-	s.grpc, s.done = grpc.NewServer(), make(chan struct{})
-	api.RegisterDevicePluginServer(s.grpc, s)
-	klog.Infof("Starting GRPC server for '%s'", s.resource)
-	go func() { _ = s.grpc.Serve(listener) }()
-	klog.Infof("Starting to serve '%s' on %s", s.resource, s.socket)
-	if err := s.register(); err != nil {
-		klog.Infof("Could not register device plugin: %s", err)
-		return err
-	}
-	klog.Infof("Registered device plugin for '%s' with Kubelet", s.resource)
-	return nil
-}
-
-func (s *server) register() error {
-	patience, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	dial := func(ctx context.Context, address string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", address)
-	}
-	connection, err := grpc.DialContext(patience, api.KubeletSocket,
-		grpc.WithInsecure(), grpc.WithBlock(), grpc.WithContextDialer(dial))
-	if err != nil {
-		return err
-	}
-	defer connection.Close()
-	_, err = api.NewRegistrationClient(connection).Register(patience, &api.RegisterRequest{
-		Version:      api.Version,
-		Endpoint:     filepath.Base(s.socket),
-		ResourceName: s.resource,
-		Options:      &api.DevicePluginOptions{},
-	})
-	return err
-}
-
-func (s *server) stop() {
-	if s.grpc == nil {
-		return
-	}
-	klog.Info("Stopping plugins.")
-	klog.Infof("Stopping to serve '%s' on %s", s.resource, s.socket)
-	close(s.done)
-	s.grpc.Stop()
-	_ = os.Remove(s.socket)
-	s.grpc = nil
-}
-
-// GetDevicePluginOptions has nothing to offer.
-func (s *server) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
-	return &api.DevicePluginOptions{}, nil
-}
-
-// ListAndWatch tells the devices once: a stand-in does not break.
-func (s *server) ListAndWatch(_ *api.Empty, stream api.DevicePlugin_ListAndWatchServer) error {
-	if err := stream.Send(&api.ListAndWatchResponse{Devices: s.devices}); err != nil {
-		return err
-	}
-	select {
-	case <-s.done:
-	case <-stream.Context().Done():
-	}
-	return nil
-}
-
-// GetPreferredAllocation prefers nothing.
-func (s *server) GetPreferredAllocation(context.Context, *api.PreferredAllocationRequest) (*api.PreferredAllocationResponse, error) {
-	return &api.PreferredAllocationResponse{}, nil
-}
-
-// PreStartContainer has nothing to do.
-func (s *server) PreStartContainer(context.Context, *api.PreStartContainerRequest) (*api.PreStartContainerResponse, error) {
-	return &api.PreStartContainerResponse{}, nil
-}
-
-// Allocate tells the runtime by environment or by mounts which devices a container gets.
-func (s *server) Allocate(_ context.Context, requests *api.AllocateRequest) (*api.AllocateResponse, error) {
-	answers := &api.AllocateResponse{}
-	for _, request := range requests.ContainerRequests {
-		if s.sharing != nil && s.sharing.FailRequestsGreaterThanOne && len(request.DevicesIDs) > 1 {
-			return nil, fmt.Errorf("request for '%v: %v' too large: maximum request size for shared "+
-				"resources is 1", s.resource, len(request.DevicesIDs))
+	var names []string
+	seen := map[string]bool{}
+	for _, id := range ids {
+		device, known := o.gpus[id]
+		if !known {
+			return nil, fmt.Errorf("invalid allocation request for '%s': unknown device: %s", o.name, id)
 		}
-		var names []string
-		seen := map[string]bool{}
-		for _, id := range request.DevicesIDs {
-			device, known := s.gpus[id]
-			if !known {
-				return nil, fmt.Errorf("invalid allocation request for '%s': unknown device: %s", s.resource, id)
-			}
-			name := device.uuid
-			if s.config.Flags.DeviceIDStrategy == "index" {
-				name = device.index
-			}
-			if !seen[name] {
-				seen[name] = true
-				names = append(names, name)
-			}
+		name := device.uuid
+		if o.config.Flags.DeviceIDStrategy == "index" {
+			name = device.index
 		}
-		answers.ContainerResponses = append(answers.ContainerResponses, s.answer(names))
+		if !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
 	}
-	return answers, nil
+	return o.answer(names), nil
 }
 
-func (s *server) answer(names []string) *api.ContainerAllocateResponse {
+func (o *offer) answer(names []string) *api.ContainerAllocateResponse {
 	const root = "/var/run/nvidia-container-devices"
 	answer := &api.ContainerAllocateResponse{Envs: map[string]string{}}
-	for _, strategy := range s.config.Flags.DeviceListStrategy {
+	for _, strategy := range o.config.Flags.DeviceListStrategy {
 		switch strategy {
 		case "envvar":
 			answer.Envs["NVIDIA_VISIBLE_DEVICES"] = strings.Join(names, ",")
@@ -595,10 +442,10 @@ func (s *server) answer(names []string) *api.ContainerAllocateResponse {
 			}
 		}
 	}
-	if s.config.Flags.GdsEnabled {
+	if o.config.Flags.GdsEnabled {
 		answer.Envs["NVIDIA_GDS"] = "enabled"
 	}
-	if s.config.Flags.MofedEnabled {
+	if o.config.Flags.MofedEnabled {
 		answer.Envs["NVIDIA_MOFED"] = "enabled"
 	}
 	return answer

@@ -70,7 +70,12 @@ def test_row_of_a_finished_node():
 
 
 def test_row_of_a_node_without_gpu_or_of_another_vendor():
-    assert "no GPU" in node_plan("cpu-1", node(gpus=[]))["why"][0]
+    facts = node(gpus=[])
+    # Nobody asks a runtime there for its version.
+    facts["runtimes"]["containerd"]["version"] = None
+    row = node_plan("cpu-1", facts)
+    assert "no GPU" in row["why"][0]
+    assert row["present"] == ["containerd", "docker 20.10.24"]
     amd = node(gpus=[{**P4, "vendor": "amd"}])
     row = node_plan("amd-1", amd)
     assert row["action"] == "none"
