@@ -41,7 +41,7 @@ def host_sources(
             host,
             hostvars[host],
             layers=tuple(layers.get(host, ())),
-            cluster=mapping(nodes.get(places.get(host))),
+            cluster=mapping(nodes.get(str(places.get(host)))),
             diagnosis=(diagnoses or {}).get(host),
             applied=applied,
         )
