@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import read_request
@@ -32,6 +33,7 @@ def plan_hosts(
     cluster: Object,
     labels: Mapping[str, Mapping[str, str]],
     drains: Sequence[Object] = (),
+    ways_back: Mapping[str, Object] | None = None,
 ) -> dict[str, Any]:
     """Return the plan of the hosts as JSON values.
 
@@ -39,13 +41,20 @@ def plan_hosts(
     :param cluster: the result of ``gpu_node_maintenance`` for the hosts of the cluster.
     :param labels: the labels of the nodes, by node.
     :param drains: results of ``gpu_node_maintenance`` for drains in check mode.
+    :param ways_back: results of ``package_set`` with ``state: available``, by host.
     :raises InputError: a value is wrong.
     """
     rows = cluster.get("nodes") or {}
     drained = {host: row for result in drains for host, row in (result.get("nodes") or {}).items()}
     return plan_upgrade(
         read_request(options),
-        [_host(host, hostvars[host], rows.get(host), drained.get(host), labels) for host in hosts],
+        [
+            replace(
+                _host(host, hostvars[host], rows.get(host), drained.get(host), labels),
+                missing=tuple(((ways_back or {}).get(host) or {}).get("not_available") or ()),
+            )
+            for host in hosts
+        ],
     ).to_json()
 
 

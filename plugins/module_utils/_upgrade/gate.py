@@ -28,6 +28,7 @@ def judge(
     layers: Sequence[Object],
     health: Sequence[Object],
     reboot: str = "",
+    boot: str = "",
 ) -> list[Finding]:
     """Return why a node may not take pods again; empty if it may.
 
@@ -37,6 +38,7 @@ def judge(
     :param health: each health result after the change, with ``new`` since the baseline, or with
         ``findings`` if there was none.
     :param reboot: why the node needs another reboot.
+    :param boot: the boot of the node, which its kubelet has to report.
     """
     found = []
     if reboot:
@@ -55,6 +57,15 @@ def judge(
                 "The node is not ready after the change.",
                 "",
                 "Look at the kubelet and the container runtime: journalctl -u kubelet.",
+            )
+        )
+    elif boot and row.get("boot_id") not in (None, "", boot):
+        found.append(
+            Finding(
+                "boot_not_reported",
+                "The kubelet has not reported the node since its reboot.",
+                f"bootID: {row['boot_id']}, the node's: {boot}",
+                "Look at the kubelet: journalctl -u kubelet.",
             )
         )
     if "layers" in gates:

@@ -72,6 +72,8 @@ class Host:
     failure: str = ""
     #: The installed driver; empty for none.
     driver: str = ""
+    #: The installed packages that are changed and that no repository has any more.
+    missing: tuple[str, ...] = ()
 
     @property
     def held_by(self) -> str:

@@ -56,6 +56,25 @@ def test_what_the_plan_is_made_from():
     assert plan["refused"] and gpu_upgrade(plan, "plan_rows")[2]["notes"] == ["bare"]
 
 
+@pytest.mark.parametrize(("rollback", "refused"), [("try", False), ("require", True)])
+def test_packages_that_no_repository_has_are_told_before(rollback, refused):
+    asked = {
+        "gpu1": {"not_available": ["nvidia-driver-550"]},
+        "gpu2": {"not_available": []},
+        "gpu3": {"skipped": True},
+    }
+    installed = {"ansible_facts": {"gpu_node": {"driver": {"installed": "550.1"}}}}
+    own = dict.fromkeys(HOSTS, installed)
+    plan, _hostvars = planned(own, options={"rollback": rollback}, ways_back=asked)
+    notes = {one["node"]: one["notes"] for one in gpu_upgrade(plan, "plan_rows")}
+    assert (
+        "No repository of gpu1 has the installed versions of nvidia-driver-550" in notes["gpu1"][0]
+    )
+    assert notes["gpu2"] == [] and notes["gpu3"] == []
+    assert plan["refused"] is refused
+    assert plan["hosts"]["gpu1"]["action"] == ("refuse" if refused else "change")
+
+
 def test_hosts_are_selected_by_their_outcome_and_their_pods():
     _plan, hostvars = planned({"gpu3": {"nvidia_driver_plan": {"work": True}}})
     outcomes = {"gpu1": "", "gpu2": "failed", "gpu3": ""}
@@ -101,6 +120,13 @@ def test_the_gate_and_the_way_back():
     assert gpu_upgrade(found, "way_back") is True
     found = gpu_upgrade([], "gate", gates=["layers"], row={"ready": True}, reboot="in use")
     assert gpu_upgrade(found, "way_back") is False
+    # What the cluster says of a node that was rebooted may be from before.
+    before = gpu_upgrade([], "gate", gates=[], row={"ready": True, "boot_id": "old"}, boot="new")
+    assert [one["code"] for one in before] == ["boot_not_reported"]
+    assert gpu_upgrade(before, "way_back") is True
+    for seen in ("new", None):
+        row = {"ready": True, "boot_id": seen}
+        assert gpu_upgrade([], "gate", gates=[], row=row, boot="new") == []
 
 
 def test_calls_of_the_maintenance():
