@@ -44,7 +44,7 @@ def plan_hosts(
     :param ways_back: results of ``package_set`` with ``state: available``, by host.
     :raises InputError: a value is wrong.
     """
-    rows = cluster.get("nodes") or {}
+    rows = _rows(cluster)
     drained = {host: row for result in drains for host, row in (result.get("nodes") or {}).items()}
     return plan_upgrade(
         read_request(options),
@@ -56,6 +56,14 @@ def plan_hosts(
             for host in hosts
         ],
     ).to_json()
+
+
+def _rows(cluster: Object) -> dict[str, Object]:
+    """Return the rows of the nodes as they were read: check mode has what a cordon would make."""
+    return {
+        host: {**row, **(row.get("found") or {})}
+        for host, row in (cluster.get("nodes") or {}).items()
+    }
 
 
 def _host(
@@ -127,7 +135,7 @@ def stop_batch(batch: Sequence[str], hostvars: Hostvars, options: Object, cluste
     :param cluster: the result of ``gpu_node_maintenance`` for all hosts of the upgrade, now.
     """
     plan = find_plan(batch, hostvars)
-    rows = cluster.get("nodes") or {}
+    rows = _rows(cluster)
     if not rows:
         return f"the cluster did not answer: {cluster.get('msg') or 'no message'}"
     outcomes = {host: _outcome(hostvars[host]) or "" for host in plan["hosts"] if host in hostvars}

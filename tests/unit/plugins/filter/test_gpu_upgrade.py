@@ -43,6 +43,20 @@ def test_the_order_of_the_play_is_that_of_the_batches():
     assert gpu_upgrade(HOSTS, "hosts", {}) == [] and gpu_upgrade(HOSTS, "serial", {}) == [1]
 
 
+def test_a_node_that_check_mode_would_cordon_is_neither_held_nor_out():
+    found = {"held_by": None, "unschedulable": False}
+    would = {
+        name: row(name, held_by="gpu-upgrade", unschedulable=True, found=found) for name in HOSTS
+    }
+    options = {"max_unavailable": 1}
+    plan, hostvars = planned(options=options, cluster=cluster(**would))
+    assert plan["batches"] == [["gpu1"], ["gpu2"], ["gpu3"]]
+    assert {one["action"] for one in plan["hosts"].values()} == {"change"}
+    would["gpu3"] = row("gpu3", found={"held_by": "r2", "unschedulable": True})
+    now = cluster(**would)
+    assert "gpu3 are out" in gpu_upgrade(["gpu1"], "stop", hostvars, options=options, cluster=now)
+
+
 def test_what_the_plan_is_made_from():
     failed = {"gpu1": {"kubegpu_failure": {"message": "No route to host"}}}
     labels = {"node-gpu2": {"nvidia.com/gpu.deploy.driver": "true"}}
