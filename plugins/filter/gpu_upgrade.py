@@ -63,6 +63,11 @@ options:
     type: list
     elements: dict
     default: []
+  ways_back:
+    description: >-
+      Results of M(kubegpu.nodes.package_set) with C(state=available) by host, with V(plan).
+    type: dict
+    default: {}
   outcomes:
     description: Outcomes to select; an empty text is a host in work. With V(select).
     type: list
@@ -94,6 +99,10 @@ options:
     description: >-
       The result of C(dcgmi diag) by M(ansible.builtin.command), with V(gate).
     type: dict
+  boot:
+    description: The boot of the node, which its kubelet has to report, with V(gate).
+    type: str
+    default: ""
   host:
     description: The host, with V(taken).
     type: str
@@ -164,6 +173,7 @@ def _of_hosts(what: str, hosts: Sequence[str], hostvars: Hostvars, given: Mappin
             given.get("cluster") or {},
             given.get("labels") or {},
             given.get("drains") or (),
+            given.get("ways_back") or {},
         )
     if what == "hosts":
         return _upgrade.rolling_hosts(hosts, hostvars)
@@ -194,6 +204,7 @@ def _of_results(what: str, value: Any, given: Mapping[str, Any]) -> Any:
             health=given.get("health") or (),
             reboot=given.get("reboot") or "",
             diag=given.get("diag"),
+            boot=given.get("boot") or "",
         )
         return [finding.as_problem() for finding in findings]
     if what == "way_back":

@@ -307,6 +307,13 @@ nodes:
       returned: always
       type: str
       sample: new-power-supplies
+    found:
+      description: >-
+        What C(unschedulable) and C(held_by) were when the node was read. In check mode, the other
+        values are those that the node would have.
+      returned: when the cluster has the node
+      type: dict
+      sample: {unschedulable: false, held_by: null}
     evicted:
       description: >-
         The pods that were evicted or deleted, with C(namespace), C(name), C(owner), C(gpus), and

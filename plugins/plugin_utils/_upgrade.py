@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import read_request
@@ -32,6 +33,7 @@ def plan_hosts(
     cluster: Object,
     labels: Mapping[str, Mapping[str, str]],
     drains: Sequence[Object] = (),
+    ways_back: Mapping[str, Object] | None = None,
 ) -> dict[str, Any]:
     """Return the plan of the hosts as JSON values.
 
@@ -40,18 +42,32 @@ def plan_hosts(
         without one, those of ``gpu_host_maintenance``, with ``without_cluster``.
     :param labels: the labels of the nodes, by node.
     :param drains: results of ``gpu_node_maintenance`` for drains in check mode.
+    :param ways_back: results of ``package_set`` with ``state: available``, by host.
     :raises InputError: a value is wrong.
     """
-    rows = cluster.get("nodes") or {}
+    rows = _rows(cluster)
     without = bool(cluster.get("without_cluster"))
     drained = {host: row for result in drains for host, row in (result.get("nodes") or {}).items()}
     return plan_upgrade(
         read_request(options),
         [
-            _host(host, hostvars[host], rows.get(host), drained.get(host), labels, without=without)
+            replace(
+                _host(
+                    host, hostvars[host], rows.get(host), drained.get(host), labels, without=without
+                ),
+                missing=tuple(((ways_back or {}).get(host) or {}).get("not_available") or ()),
+            )
             for host in hosts
         ],
     ).to_json()
+
+
+def _rows(cluster: Object) -> dict[str, Object]:
+    """Return the rows of the nodes as they were read: check mode has what a cordon would make."""
+    return {
+        host: {**row, **(row.get("found") or {})}
+        for host, row in (cluster.get("nodes") or {}).items()
+    }
 
 
 def _host(
@@ -128,7 +144,7 @@ def stop_batch(batch: Sequence[str], hostvars: Hostvars, options: Object, cluste
     :param cluster: the result of ``gpu_node_maintenance`` for all hosts of the upgrade, now.
     """
     plan = find_plan(batch, hostvars)
-    rows = cluster.get("nodes") or {}
+    rows = _rows(cluster)
     if not rows:
         return f"the cluster did not answer: {cluster.get('msg') or 'no message'}"
     outcomes = {host: _outcome(hostvars[host]) or "" for host in plan["hosts"] if host in hostvars}

@@ -153,6 +153,12 @@ class Work:
             ],
             "findings": [_problem(pod, finding) for pod, finding in self.problems],
         }
+        if self.original is not None:
+            # In check mode the rest of the row is what would be.
+            row["found"] = {
+                "unschedulable": self.original.unschedulable,
+                "held_by": view(self.original)["run"],
+            }
         if node is not None and self.before is not None:
             pods = [f"{one['namespace']}/{one['name']}" for one in evicted]
             before, after = dict(self.before), view(node)

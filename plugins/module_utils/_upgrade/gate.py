@@ -32,6 +32,7 @@ def judge(
     health: Sequence[Object],
     reboot: str = "",
     diag: Object | None = None,
+    boot: str = "",
 ) -> list[Finding]:
     """Return why a node may not take pods again; empty if it may.
 
@@ -43,6 +44,7 @@ def judge(
         ``findings`` if there was none.
     :param reboot: why the node needs another reboot.
     :param diag: the result of ``dcgmi diag``, by Ansible's ``command``.
+    :param boot: the boot of the node, which its kubelet has to report.
     """
     found = []
     if reboot:
@@ -62,6 +64,15 @@ def judge(
                 "",
                 "Look at the kubelet and the container runtime (journalctl -u kubelet), without "
                 "Kubernetes at slurmd.",
+            )
+        )
+    elif boot and row.get("boot_id") not in (None, "", boot):
+        found.append(
+            Finding(
+                "boot_not_reported",
+                "The kubelet has not reported the node since its reboot.",
+                f"bootID: {row['boot_id']}, the node's: {boot}",
+                "Look at the kubelet: journalctl -u kubelet.",
             )
         )
     if "layers" in gates:

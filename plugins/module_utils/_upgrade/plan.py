@@ -153,6 +153,7 @@ def _plan_host(request: Request, host: Host) -> HostPlan:
         pods = level if level in (GPU, ALL) else "none"
     findings = tuple(_refusals(request, host))
     problems = _drain_findings(host)
+    warnings = _missing(host) if request.rollback == "try" else []
     drain = host.drain or {}
     return HostPlan(
         host.name,
@@ -165,10 +166,14 @@ def _plan_host(request: Request, host: Host) -> HostPlan:
             for pod in (*(drain.get("evicted") or ()), *(drain.get("waiting") or ()))
         ),
         findings=findings,
-        blocks=tuple(
-            one
-            for one in problems
-            if one["code"] not in _FOR_GOOD and one["code"] not in {had.code for had in findings}
+        blocks=(
+            *(
+                one
+                for one in problems
+                if one["code"] not in _FOR_GOOD
+                and one["code"] not in {had.code for had in findings}
+            ),
+            *(one.as_problem() for one in warnings),
         ),
     )
 
@@ -224,6 +229,8 @@ def _refusals(request: Request, host: Host) -> list[Finding]:
             )
         )
     driver = host.plans.get("driver") or {}
+    if request.rollback == "require":
+        found += _missing(host)
     if request.rollback == "require" and not host.driver and driver.get("change"):
         found.append(
             Finding(
@@ -235,6 +242,21 @@ def _refusals(request: Request, host: Host) -> list[Finding]:
             )
         )
     return found
+
+
+def _missing(host: Host) -> list[Finding]:
+    """Return the finding for packages that could not be installed again."""
+    if not host.missing:
+        return []
+    return [
+        Finding(
+            "no_way_back",
+            f"No repository of {host.name} has the installed versions of "
+            f"{', '.join(host.missing)}: they could not be restored.",
+            "",
+            "Add a repository that has them, or leave it at that with gpu_upgrade_rollback: try.",
+        )
+    ]
 
 
 def _as_finding(row: Mapping[str, Any]) -> Finding:

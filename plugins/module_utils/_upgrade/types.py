@@ -74,6 +74,8 @@ class Host:
     driver: str = ""
     #: The folder of a kubelet that ran on it, although no cluster is given; empty for none.
     kubelet: str = ""
+    #: The installed packages that are changed and that no repository has any more.
+    missing: tuple[str, ...] = ()
 
     @property
     def held_by(self) -> str:

@@ -50,7 +50,7 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         args, place = self._task.args, Path(os.environ["STANDIN"])
         host = task_vars["inventory_hostname"]
-        for name in args.get("nodes") or [host]:
+        for name in args.get("nodes", [host]):
             with (place / "calls").open("a") as calls:
                 how = [args.get("state"), "check"] if self._task.check_mode else [args.get("state")]
                 calls.write(json.dumps([name, NAME, " ".join(filter(None, how)) or None]) + "\\n")

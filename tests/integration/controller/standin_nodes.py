@@ -104,7 +104,8 @@ class ActionModule(ActionBase):
         elif NAME == "nvidia_driver":
             done.touch()
         answer = {{"changed": NAME not in LOOKING, "reboot_required": lost == "reboot",
-                  "not_available": [], "packages": {{}}}}
+                  "not_available": task_vars.get("standin_missing", []),
+                  "packages": {{}}}}
         return {{**result, **answer}}
 """
 

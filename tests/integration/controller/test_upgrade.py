@@ -40,7 +40,7 @@ def changes(run):
     return [
         (host, name, state)
         for host, name, state in run.calls
-        if name not in looking and "check" not in (state or "")
+        if name not in looking and state != "available" and "check" not in (state or "")
     ]
 
 
@@ -69,13 +69,15 @@ def test_a_canary_and_then_batches(nodes):
 
 
 def test_a_trial_tells_all_and_changes_nothing(nodes):
-    run, report = nodes.upgrade(hosts(gpu2={"standin_blocked": True}), "--check")
+    own = {"gpu2": {"standin_blocked": True}, "gpu3": {"standin_missing": ["nvidia-driver-550"]}}
+    run, report = nodes.upgrade(hosts(**own), "--check")
     assert run.status == 0, run.screen
     assert changes(run) == [] and nodes.held() == {} and nodes.records() == []
     assert outcomes(report) == dict.fromkeys(hosts(), "planned")
     words = run.words()
     assert "gpu2: The budget web does not let the pod ml/web go. Next step: Give its" in words
     assert "ml/web-gpu1" in words
+    assert "No repository of gpu3 has the installed versions of nvidia-driver-550" in words
 
 
 def test_a_bad_canary_gets_its_driver_back_and_nobody_else_is_touched(nodes):

@@ -43,6 +43,20 @@ def test_the_order_of_the_play_is_that_of_the_batches():
     assert gpu_upgrade(HOSTS, "hosts", {}) == [] and gpu_upgrade(HOSTS, "serial", {}) == [1]
 
 
+def test_a_node_that_check_mode_would_cordon_is_neither_held_nor_out():
+    found = {"held_by": None, "unschedulable": False}
+    would = {
+        name: row(name, held_by="gpu-upgrade", unschedulable=True, found=found) for name in HOSTS
+    }
+    options = {"max_unavailable": 1}
+    plan, hostvars = planned(options=options, cluster=cluster(**would))
+    assert plan["batches"] == [["gpu1"], ["gpu2"], ["gpu3"]]
+    assert {one["action"] for one in plan["hosts"].values()} == {"change"}
+    would["gpu3"] = row("gpu3", found={"held_by": "r2", "unschedulable": True})
+    now = cluster(**would)
+    assert "gpu3 are out" in gpu_upgrade(["gpu1"], "stop", hostvars, options=options, cluster=now)
+
+
 def test_what_the_plan_is_made_from():
     failed = {"gpu1": {"kubegpu_failure": {"message": "No route to host"}}}
     labels = {"node-gpu2": {"nvidia.com/gpu.deploy.driver": "true"}}
@@ -69,6 +83,25 @@ def test_a_node_of_a_cluster_that_is_not_named_is_no_host_without_one():
     # With its cluster it is as any other.
     plan, _hostvars = planned(facts)
     assert not plan["refused"]
+
+
+@pytest.mark.parametrize(("rollback", "refused"), [("try", False), ("require", True)])
+def test_packages_that_no_repository_has_are_told_before(rollback, refused):
+    asked = {
+        "gpu1": {"not_available": ["nvidia-driver-550"]},
+        "gpu2": {"not_available": []},
+        "gpu3": {"skipped": True},
+    }
+    installed = {"ansible_facts": {"gpu_node": {"driver": {"installed": "550.1"}}}}
+    own = dict.fromkeys(HOSTS, installed)
+    plan, _hostvars = planned(own, options={"rollback": rollback}, ways_back=asked)
+    notes = {one["node"]: one["notes"] for one in gpu_upgrade(plan, "plan_rows")}
+    assert (
+        "No repository of gpu1 has the installed versions of nvidia-driver-550" in notes["gpu1"][0]
+    )
+    assert notes["gpu2"] == [] and notes["gpu3"] == []
+    assert plan["refused"] is refused
+    assert plan["hosts"]["gpu1"]["action"] == ("refuse" if refused else "change")
 
 
 def test_hosts_are_selected_by_their_outcome_and_their_pods():
@@ -116,6 +149,13 @@ def test_the_gate_and_the_way_back():
     assert gpu_upgrade(found, "way_back") is True
     found = gpu_upgrade([], "gate", gates=["layers"], row={"ready": True}, reboot="in use")
     assert gpu_upgrade(found, "way_back") is False
+    # What the cluster says of a node that was rebooted may be from before.
+    before = gpu_upgrade([], "gate", gates=[], row={"ready": True, "boot_id": "old"}, boot="new")
+    assert [one["code"] for one in before] == ["boot_not_reported"]
+    assert gpu_upgrade(before, "way_back") is True
+    for seen in ("new", None):
+        row = {"ready": True, "boot_id": seen}
+        assert gpu_upgrade([], "gate", gates=[], row=row, boot="new") == []
 
 
 def test_calls_of_the_maintenance():

@@ -217,6 +217,13 @@ def test_check_mode_foretells_a_drain():
     assert not any(row["changed"] for row in again.values())
 
 
+def test_check_mode_tells_what_was_found_too():
+    server = Server([node("n1")], [])
+    told = run(server, "cordoned", check=True)["n1"]
+    assert (told["held_by"], told["unschedulable"]) == ("r1", True)
+    assert told["found"] == {"held_by": None, "unschedulable": False}
+
+
 def test_check_mode_foretells_a_budget_that_stays():
     server = Server([node("n1"), node("n2")], [a_pod("a"), a_pod("b"), a_pod("c", "n2")])
     server.answers["a"] = BLOCKED
