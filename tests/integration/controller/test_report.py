@@ -103,8 +103,10 @@ def test_site_and_verify_write_what_they_know(nodes, tmp_path):
 def test_diagnose_writes_the_root_causes_that_it_found(nodes, tmp_path):
     folder = tmp_path / "report"
     hosts = {"gpu1": {"standin_done": True}, "gpu2": {"standin_fails": "gpu_node_verify"}}
-    run = nodes.play("diagnose", hosts, kubegpu_report_dir=str(folder))
+    own = {"kubegpu_report_dir": str(folder), "gpu_diagnose_file": str(tmp_path / "found.json")}
+    run = nodes.play("diagnose", hosts, **own)
     assert run.status == 2, run.screen
+    assert not json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["ok"]
     report, found = written(folder)
     assert {name: node["state"] for name, node in found.items()} == {
         "gpu1": "ready", "gpu2": "failed",

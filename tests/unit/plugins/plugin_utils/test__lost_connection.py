@@ -64,7 +64,7 @@ def test_every_module_that_changes_a_node_has_it():
     utils = ROOT / "plugins" / "plugin_utils"
     bases = {
         name: "@lost_connection_fails" in (utils / f"{name}.py").read_text(encoding="utf-8")
-        for name in ("_lost_connection", "_phases", "_toml_action")
+        for name in ("_lost_connection", "_phases", "_slices", "_toml_action")
     }
     assert all(bases.values())
     for name in called:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 
@@ -30,7 +31,7 @@ def standin(tmp_path, monkeypatch):
         def serve():
             connection, _address = server.accept()
             with server, connection:
-                seen.append(connection.recv(65536))
+                seen.append(read_request(connection))
                 connection.sendall(response)
 
         threading.Thread(target=serve, daemon=True).start()
@@ -38,6 +39,17 @@ def standin(tmp_path, monkeypatch):
 
     answer.seen = seen
     return answer
+
+
+def read_request(connection):
+    """Return the whole request: http.client sends the body by itself."""
+    data = connection.recv(65536)
+    while True:
+        head, end, body = data.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", head)
+        if end and len(body) >= (int(length.group(1)) if length else 0):
+            return data
+        data += connection.recv(65536)
 
 
 def response(status, body=b""):
