@@ -179,8 +179,8 @@ def test_s15_s17_plan_gives_each_node_its_own(five, tmp_path):
 def test_s15_s17_check_mode_predicts_the_run(predicted, first):
     said, done = predicted.changed(), first.changed()
     # Without their namespace the API server tries no objects: check mode has another task.
-    assert said.pop((f"{OBJECTS} : Say what will be in the new namespace", NONE))
-    assert done.pop((f"{OBJECTS} : Apply the objects", NONE))
+    assert said.pop((f"{OBJECTS} : Say what will be in the new namespace", NONE), None) is not None
+    assert done.pop((f"{OBJECTS} : Apply the objects", NONE), None) is not None
     assert said.keys() == done.keys()
 
 
