@@ -39,7 +39,7 @@ options:
         without a record under this name it does nothing.
       - V(available) changes nothing, and does not refresh package lists. It returns in
         C(not_available) which of O(packages) no repository has in these versions, also of those
-        that are installed, for example before a change that may have to be taken back.
+        that are installed, for example before a change that may have to be reverted.
     type: str
     choices: [present, absent, available]
     default: present

@@ -236,7 +236,7 @@ class HostMaintenance:
         record = self._record
         left = self._start(record)
         self._resume(record)
-        # What could not be given back is tried again by the next release.
+        # What could not be restored is tried again by the next release.
         self._save(replace(record, containers=left) if self._findings else None)
 
     def _start(self, record: Record) -> tuple[Stopped, ...]:

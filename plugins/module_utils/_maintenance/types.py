@@ -55,7 +55,7 @@ class LeaseRequest:
     """The Lease that a run holds while it changes nodes.
 
     :param duration: seconds after which it is free, unless it is renewed.
-    :param done: whether it is given back with this call.
+    :param done: whether it is released with this call.
     :param process: the identity of the process of this run.
     :param ended: the identity of a process that has ended, whose Lease is free.
     """

@@ -98,7 +98,7 @@ def test_a_killed_run_is_finished_or_only_given_back(hosts, state):
     run, report = upgrade(hosts, own=own)
     assert run.status not in (0, 2) and report is None
     if state == "released":
-        # It died after the host was given back, and the next run judges it again.
+        # It died after the host was released, and the next run judges it again.
         assert hosts.held() == {}
     run, report = upgrade(hosts)
     assert run.status == 0, run.screen
