@@ -268,16 +268,17 @@ def test(session: nox.Session) -> None:
 
 @nox.session(name="test-full")
 def test_full(session: nox.Session) -> None:
-    """All tests. A stage that passed for this very tree is left out, unless AGAIN=1 or named."""
+    """All tests. A stage that passed with these files is left out, unless AGAIN=1 or named."""
     os.environ[tiers.VARIABLE] = tiers.FULL
     os.environ.pop("CHANGED", None)
     names = _asked_for(session)
     if not session.posargs and not os.environ.get("AGAIN"):
-        tree = passed.tree()
-        done = [name for name in names if passed.has_passed(_reports(), name, tree)]
+        digests = passed.digests()
+        done = [name for name in names if passed.has_passed(_reports(), name, digests[name])]
         names = [name for name in names if name not in done]
         if done:
-            print(f"passed for this very tree before (AGAIN=1 repeats them): {', '.join(done)}")
+            before = "passed before with the files that they depend on (AGAIN=1 repeats them)"
+            print(f"{before}: {', '.join(done)}")
     _run_tier(session, "test-full", names)
 
 
@@ -311,10 +312,10 @@ def _run_stages(session: nox.Session, tier: str, names: list[str]) -> None:
     alone = len(session.posargs) == 1
     session.posargs.clear()
     if alone:
-        tree = passed.tree()
+        digest = passed.digests()[names[0]]
         passed.forget(_reports(), names[0])
         STAGES[names[0]](session)
-        passed.note(_reports(), names[0], tree)
+        passed.note(_reports(), names[0], digest)
         print(f"\nmake {tier}: {names[0]} passed")
         return
     if not names:

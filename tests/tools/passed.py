@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which stages have passed for this very tree, so that ``make test-full`` can be resumed."""
+"""Which stages passed with the files that they depend on: ``make test-full`` continues from there.
+
+What a stage depends on is what ``make test CHANGED=1`` uses: ``tests/tools/changed.py``.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,36 @@ import hashlib
 import os
 from pathlib import Path
 
+from tests.tools import changed
 from tests.tools.environments import REPOSITORY, checkout_files, interpreters
 
 # Settings that let a run do less, or something else.
 _SETTINGS = ("KUBEGPU_NODES", "PYTEST_ADDOPTS", "KUBEGPU_PROPERTY_SEED")
 
 
-def tree() -> str:
-    """Return a hash of all files of the checkout (names, modes, content) and of what runs them."""
+def digests() -> dict[str, str]:
+    """Return a hash for each stage: of the files that touch it, and of what runs them.
+
+    A file counts by name, mode and content. What runs them is the interpreters, the settings that
+    let a run do less, and the user.
+    """
     settings = [os.environ.get(name, "") for name in _SETTINGS]
-    digest = hashlib.sha256(repr((sorted(interpreters().items()), settings, os.geteuid())).encode())
+    runs = repr((sorted(interpreters().items()), settings, os.geteuid())).encode()
+    hashes = {stage: hashlib.sha256(runs) for stage in sorted(changed.EVERY)}
     for name in checkout_files():
         path = REPOSITORY / name
         content = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
         mode = path.lstat().st_mode
-        digest.update(f"{name}\0{mode:o}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+        entry = f"{name}\0{mode:o}\0{len(content)}\0".encode() + content
+        for stage in changed.stages_of([name]):
+            hashes[stage].update(entry)
+    return {stage: one.hexdigest() for stage, one in hashes.items()}
 
 
-def note(folder: Path, stage: str, of_tree: str) -> None:
-    """Remember that a stage passed for a tree."""
+def note(folder: Path, stage: str, digest: str) -> None:
+    """Remember that a stage passed, with its hash when it began."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{stage}.passed").write_text(f"{of_tree}\n", encoding="ascii")
+    (folder / f"{stage}.passed").write_text(f"{digest}\n", encoding="ascii")
 
 
 def forget(folder: Path, stage: str) -> None:
@@ -44,7 +55,7 @@ def forget(folder: Path, stage: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def has_passed(folder: Path, stage: str, of_tree: str) -> bool:
-    """Return whether a stage's last note is of this tree."""
+def has_passed(folder: Path, stage: str, digest: str) -> bool:
+    """Return whether a stage's last note has this hash."""
     path = folder / f"{stage}.passed"
-    return path.is_file() and path.read_text(encoding="ascii").strip() == of_tree
+    return path.is_file() and path.read_text(encoding="ascii").strip() == digest

@@ -196,7 +196,10 @@ def cluster(fleet):
 
 
 def state():
-    return on_nodes(f"sinfo -h -n {slurm.NAME} -o '%T %E'", "gpu1")["gpu1"]
+    """Return the node's state and reason, as soon as its slurmd answers (no ``*``)."""
+    shown = f"sinfo -h -n {slurm.NAME} -o '%T %E'"
+    wait = f"for i in $(seq 60); do {shown} | grep -qF '*' || break; sleep 1; done"
+    return on_nodes(f"{wait}; {shown}", "gpu1")["gpu1"]
 
 
 def slurm_ask(state_, **options):

@@ -75,23 +75,46 @@ def test_processors_work(reports):
     assert report.busy_seconds() > 0
 
 
-def test_a_stage_has_passed_for_the_very_tree_only(tmp_path, monkeypatch):
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     monkeypatch.setattr("tests.tools.environments.REPOSITORY", tmp_path)
     monkeypatch.setattr(passed, "REPOSITORY", tmp_path)
     (tmp_path / ".gitignore").write_text("/build/\n", encoding="utf-8")
-    (tmp_path / "a").write_text("1", encoding="utf-8")
-    folder = tmp_path / "build"
-    assert not passed.has_passed(folder, "unit", passed.tree())
+    (tmp_path / "noxfile.py").write_text("1", encoding="utf-8")
+    return tmp_path
 
-    passed.note(folder, "unit", passed.tree())
-    assert passed.has_passed(folder, "unit", passed.tree())
-    assert not passed.has_passed(folder, "fleet", passed.tree())
 
-    (tmp_path / "a").chmod(0o755)
-    assert not passed.has_passed(folder, "unit", passed.tree()), "a mode is part of the tree"
-    (tmp_path / "a").chmod(0o644)
-    (tmp_path / "b").write_text("", encoding="utf-8")
-    assert not passed.has_passed(folder, "unit", passed.tree()), "so is a new file"
-    (tmp_path / "b").unlink()
-    assert passed.has_passed(folder, "unit", passed.tree())
+def test_a_stage_has_passed_while_its_files_are_the_same(checkout):
+    folder = checkout / "build"
+    before = passed.digests()
+    assert set(before) == changed.EVERY
+    assert not passed.has_passed(folder, "unit", before["unit"])
+
+    passed.note(folder, "unit", before["unit"])
+    assert passed.has_passed(folder, "unit", passed.digests()["unit"])
+    assert not passed.has_passed(folder, "fleet", before["fleet"])
+
+    (checkout / "noxfile.py").chmod(0o755)
+    assert passed.digests()["unit"] != before["unit"], "a mode counts"
+    (checkout / "noxfile.py").chmod(0o644)
+    (checkout / "galaxy.yml").write_text("", encoding="utf-8")
+    assert passed.digests()["unit"] != before["unit"], "so does a new file"
+    (checkout / "galaxy.yml").unlink()
+    assert passed.has_passed(folder, "unit", passed.digests()["unit"])
+
+
+def test_a_file_counts_for_the_stages_that_it_touches(checkout):
+    before = passed.digests()
+    test = checkout / "tests" / "integration" / "fleet" / "test_x.py"
+    test.parent.mkdir(parents=True)
+    test.write_text("1", encoding="utf-8")
+    after = passed.digests()
+    touched = {stage for stage, digest in after.items() if digest != before[stage]}
+    assert touched == {"lint", "sanity", "fleet"}
+
+
+def test_a_setting_that_lets_a_run_do_less_counts(checkout, monkeypatch):
+    before = passed.digests()
+    monkeypatch.setenv("KUBEGPU_NODES", "gpu1")
+    assert not set(before.items()) & set(passed.digests().items())
