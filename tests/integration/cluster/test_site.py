@@ -14,13 +14,14 @@ import json
 
 import pytest
 
-from tests.integration.fleet.playbooks import play
+from tests.integration.fleet.playbooks import on_nodes, play
 from tests.testbed import calls
 from tests.testbed.fleet import chosen
 from tests.testbed.paths import BUILD
 from tests.tools.tiers import is_full
 
-L4, CPU = "l4-0.pool.testbed.example", "cpu-0.pool.testbed.example"
+A10, L4 = "a10-0.pool.testbed.example", "l4-0.pool.testbed.example"
+CPU = "cpu-0.pool.testbed.example"
 NODES = chosen()
 # Names in Kubernetes, and how many GPUs each has.
 GPUS = {one.kubernetes: str(len(one.gpus)) for one in NODES if one.gpus}
@@ -145,6 +146,15 @@ def test_hosts_of_two_clusters_stop_the_run(bare, first, tmp_path):
 
 @pytest.mark.full(why="teardown of one node of several")
 def test_teardown_of_one_node_leaves_the_plugin_to_the_others(bare, first):
+    # A label of somebody else's stays, with it the plugin, and with that what its container needs.
+    bare.kubectl("label", "node", A10, f"{MARKER}-")
+    bare.kubectl("label", "node", A10, f"{MARKER}=nvidia")
+    brief = {"gpu_verify_wait_timeout": 10}
+    run = play("teardown", "--limit", "kube-a10", variables=brief)
+    assert run.status != 0 and f"kubectl label node {A10} {MARKER}-" in run.output, run.output
+    assert on_nodes("command -v nvidia-container-runtime", "kube-a10")["kube-a10"]
+    bare.kubectl("label", "node", A10, f"{MARKER}-")
+
     run = play("teardown", "--limit", "kube-a10")
     assert run.status == 0, run.output
     assert f"serves nodes outside of this run: {L4}" in run.output

@@ -103,3 +103,18 @@ def test_an_exporter_of_the_cluster_is_looked_for_where_the_cluster_has_it(metho
     wishes = {"gpu_monitoring_enabled": True, "gpu_monitoring_method": method}
     assert value("__gpu_verify_metrics", **wishes) is found
     assert value("__gpu_verify_metrics", **{**wishes, "gpu_monitoring_enabled": False}) is False
+
+
+@pytest.mark.parametrize(
+    ("labels", "node", "stays"),
+    [
+        ({"kubegpu.nodes/gpu": "nvidia"}, "a", True),
+        ({"nvidia.com/gpu.count": "2"}, "a", False),
+        ({"kubegpu.nodes/gpu": "nvidia"}, None, False),
+    ],
+)
+def test_a_label_of_somebody_else_keeps_the_device_plugin(labels, node, stays):
+    cluster = {"nodes": {"a": {"name": "a", "labels": labels}}, "node_of": {"gpu1": node}}
+    text = value("__gpu_verify_stays", __gpu_verify_cluster=cluster, inventory_hostname="gpu1")
+    assert bool(text) is stays
+    assert not stays or "kubectl label node a kubegpu.nodes/gpu-)" in text
