@@ -6,8 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
 
 
 class ActionModule(ModuleAction):
-    """What a lost connection means is the only thing that is not Ansible's own."""
+    """Ansible's own action, except for the handling of a lost connection and its lines."""
+
+    def waits_for(self, options: Mapping[str, Any]) -> str:
+        return "partitioning the GPUs"

@@ -15,6 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import Prox
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import telling
 
 _MODULE = "kubegpu.nodes.package_set"
 _TIMEOUT = 3600
@@ -78,18 +79,14 @@ class ActionModule(ProxiedAction):
         options: dict[str, Any],
         variables: dict[str, Any],
     ) -> dict[str, Any]:
+        what = f"packages {options.get('name')}"
         if boolean(options.get("background", False), strict=False):
-            return run_in_background(
-                self,
-                name,
-                arguments,
-                variables,
-                limit=int(options.get("timeout", _TIMEOUT)),
-                what=f"packages {options.get('name')}",
+            limit = int(options.get("timeout", _TIMEOUT))
+            return run_in_background(self, name, arguments, variables, limit=limit, what=what)
+        with telling(self, variables, f"{what}: running"):
+            answer: dict[str, Any] = self._execute_module(
+                module_name=name, module_args=arguments, task_vars=variables
             )
-        answer: dict[str, Any] = self._execute_module(
-            module_name=name, module_args=arguments, task_vars=variables
-        )
         return answer
 
     def _module(

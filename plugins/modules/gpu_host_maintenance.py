@@ -24,7 +24,7 @@ description:
   - Processes with a GPU open that belong to no service are waited for. They are never ended.
   - Nothing is stopped while something else may still finish. If that takes longer than O(timeout),
     the task fails and the host is still held. O(state=released) gives it back.
-  - While it waits, the task prints every 30 seconds what it waits for.
+  - While it waits, the task prints what it waits for, after 30 seconds and then once a minute.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record

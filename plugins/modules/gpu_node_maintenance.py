@@ -26,7 +26,8 @@ description:
     other nodes are done. The task fails and returns all results.
   - An interrupted run leaves nodes cordoned, with the annotation. The same task finishes it, and
     O(state=released) gives the nodes back.
-  - While it waits, the task prints every 30 seconds which pods it waits for.
+  - While it waits, the task prints which pods it waits for, after 30 seconds and then once a
+    minute.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.kube

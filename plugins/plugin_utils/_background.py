@@ -11,7 +11,6 @@ that the connection may be lost and restored.
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,12 +19,18 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._job_step import (
+    Job,
+    look_command,
+    read_job,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import Teller, duration
+
 display = Display()
 
 # The default of every shell plugin; the module resolves it as the user that it runs as.
 _ASYNC_DIR = "~/.ansible_async"
 _STATUS = "ansible.builtin.async_status"
-_PROGRESS = 30.0
 # Seconds that a node may be unreachable, including a reboot.
 _PATIENCE = 600.0
 # Seconds: the wrapper itself stops the job at its limit and then writes the result.
@@ -115,8 +120,9 @@ class _Waiter:
 
         :param limit: seconds.
         """
-        begin = told = answered = self._clock()
-        pause = 1.0
+        begin = answered = self._clock()
+        teller = Teller(self._action, self._task_vars, self._clock)
+        pause, lost = 1.0, False
         while True:
             self._sleep(pause)
             pause = min(pause + 1.0, 5.0)
@@ -126,10 +132,12 @@ class _Waiter:
                 answered = self._clock()
                 if status.get("finished"):
                     return status
-                if now - told >= _PROGRESS:
-                    told = now
-                    self._tell(now - begin)
-                    if not self._alive():
+                # The node may have rebooted: the job is looked at first.
+                if lost or not teller.pause:
+                    job = self._look()
+                    lost = False
+                    teller.tell(self._text(job), limit)
+                    if not job.alive:
                         return self._last_words()
             except _Lost as error:
                 if self._clock() - answered > _PATIENCE:
@@ -137,8 +145,7 @@ class _Waiter:
                         f"{self._what}: the node has not answered for {_PATIENCE:.0f} seconds: "
                         f"{error}. The job may still run there."
                     ) from error
-                # The node may have rebooted: check the job first.
-                told = float("-inf")
+                lost = True
                 display.warning(f"{self._host}: {self._what}: connection lost, trying again")
             if now - begin > limit + _GRACE + _PATIENCE:
                 return self._failure(f"nothing was heard of it for {now - begin:.0f} seconds")
@@ -163,9 +170,9 @@ class _Waiter:
             "the node was restarted.",
         }
 
-    def _tell(self, seconds: float) -> None:
-        minutes, rest = divmod(int(seconds), 60)
-        display.display(f"{self._host}: {self._what}: running for {minutes}:{rest:02d}")
+    def _text(self, job: Job) -> str:
+        since = "" if job.seconds is None else f" ({duration(job.seconds)})"
+        return f"{self._what}: {job.step}{since}" if job.step else f"{self._what}: running"
 
     def _status(self) -> dict[str, Any]:
         status = self._execute({"jid": self._job, "mode": "status"})
@@ -174,14 +181,9 @@ class _Waiter:
             raise _Lost(str(status.get("msg") or "no answer"))
         return status
 
-    def _alive(self) -> bool:
-        """Return whether the wrapper of the job still runs."""
-        name = self._job.partition(".")[0]
-        # The first letter in brackets: the pattern does not find itself.
-        said = self._command(
-            f"grep -ls -- {shlex.quote(f'[{name[0]}]{name[1:]}')} /proc/[0-9]*/cmdline || true"
-        )
-        return "/proc/" in str(said.get("stdout", ""))
+    def _look(self) -> Job:
+        said = self._command(look_command(self._job.partition(".")[0]))
+        return read_job(str(said.get("stdout", "")))
 
     def _execute(self, arguments: dict[str, Any]) -> dict[str, Any]:
         try:

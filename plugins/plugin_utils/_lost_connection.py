@@ -11,12 +11,14 @@ run when that host was a batch of ``serial`` by itself: no later play, no report
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action.normal import ActionModule as NormalAction
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import telling
 
 # Set by the plays that work in batches.
 VARIABLE = "__kubegpu_lost_connection_fails"
@@ -50,11 +52,19 @@ def lost_connection_fails(run: Run) -> Run:
 
 
 class ModuleAction(NormalAction):
-    """Runs the module of the action's own name."""
+    """Runs the module of the action's own name, and tells that it runs if it takes long."""
 
     @lost_connection_fails
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        with telling(self, task_vars, self.waits_for(self._task.args)):
+            result: dict[str, Any] = super().run(tmp, task_vars)
         return result
+
+    def waits_for(self, options: Mapping[str, Any]) -> str:
+        """Return what a call with these options waits for, as a user would say it.
+
+        :param options: as given, not validated.
+        """
+        return f"running {str(self._task.action).rpartition('.')[2]}"

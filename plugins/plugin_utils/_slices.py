@@ -10,11 +10,10 @@ between two slices, so that a lost connection or an interrupt leaves nothing run
 
 from __future__ import annotations
 
-import time
+import contextlib
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.process import (
     is_alive,
@@ -24,8 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection imp
     lost_connection_fails,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import take_over
-
-display = Display()
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import Teller, telling
 
 _SLICE = 30
 
@@ -50,17 +48,21 @@ class SlicedAction(ActionBase):
         if options.get("lease"):
             # The playbook, of which this process is a worker.
             options["lease"] = {**options["lease"], "_process": parent_identity()}
-        begin = time.monotonic()
+        teller = Teller(self, task_vars)
         carry: dict[str, Any] | None = None
         requests: dict[str, int] = {}
         changed, ended = False, ""
         while True:
             internal = {"_slice": _SLICE, **({"_carry": carry} if carry else {})}
-            answer: dict[str, Any] = self._execute_module(
-                module_name=f"kubegpu.nodes.{self.module}",
-                module_args={**options, **internal},
-                task_vars=task_vars,
-            )
+            # A drain is told between its slices. The other states are one call, which may wait too.
+            sliced = options.get("state") == "drained"
+            told = telling(self, task_vars, f"{self.module}, state {options.get('state')}")
+            with contextlib.nullcontext() if sliced else told:
+                answer: dict[str, Any] = self._execute_module(
+                    module_name=f"kubegpu.nodes.{self.module}",
+                    module_args={**options, **internal},
+                    task_vars=task_vars,
+                )
             answer.pop("invocation", None)
             process = str(answer.get("lease_process") or "")
             if process and process != ended and is_alive(process) is False:
@@ -79,6 +81,5 @@ class SlicedAction(ActionBase):
             if not carry:
                 result.update(answer, **({"changed": True} if changed else {}))
                 return result
-            minutes, seconds = divmod(int(time.monotonic() - begin), 60)
-            for line in lines:
-                display.display(f"{line}, for {minutes}:{seconds:02d}")
+            if not teller.pause:
+                teller.tell_all(lines)

@@ -13,6 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import telling
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._tomlkit import with_parser
 
 
@@ -30,14 +31,16 @@ class TomlAction(ActionBase):
     ) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         asynchronous = self._task.async_val
-        result.update(
-            self._execute_module(
-                module_name=self.module,
-                module_args=with_parser(self._task.args, task_vars or {}),
-                task_vars=task_vars,
-                wrap_async=asynchronous,
+        # A restart of k3s or RKE2 takes minutes.
+        with telling(self, task_vars, f"running {self.module.rpartition('.')[2]}"):
+            result.update(
+                self._execute_module(
+                    module_name=self.module,
+                    module_args=with_parser(self._task.args, task_vars or {}),
+                    task_vars=task_vars,
+                    wrap_async=asynchronous,
+                )
             )
-        )
         if not asynchronous:
             self._remove_tmp_path(self._connection._shell.tmpdir)
         return result

@@ -45,7 +45,7 @@ PLAIN = tuple(node for node in FLEET if node.name.startswith("plain"))
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parts = ("first", "converged", "modules", "growth", "labels", "drain")
+    parts = ("first", "converged", "modules", "growth", "labels", "drain", "report")
     parser.add_argument("--only", choices=parts, action="append", help="one part; can be repeated")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="*", default=list(growth.SIZES))
@@ -83,9 +83,14 @@ def main() -> int:
     if "drain" in wanted:
         found["drain"] = _drain(200)
         _keep(found)
+    if "report" in wanted:
+        found["report"] = {**_report(), "date": found["machine"]["date"]}
+        _keep(found)
     print(report.text(found))
     if options.write:
-        print(f"written: {report.write(found)}")
+        # The machine of the page is that of its other parts.
+        some = {name: found[name] for name in options.only} if options.only else found
+        print(f"written: {report.write(some)}")
     return 0
 
 
@@ -224,6 +229,14 @@ def _drain(count: int) -> dict[str, Any]:
         argv = [sys.executable, "-m", "tests.bench.drain", "--nodes", str(count)]
         tell(f"drain of {count} nodes")
         tell(run([*argv, "--json", file.name]).output)
+        found: dict[str, Any] = json.loads(Path(file.name).read_text())
+    return found
+
+
+def _report() -> dict[str, Any]:
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        tell("report of made hosts")
+        run([sys.executable, "-m", "tests.bench.fleet_report", "--json", file.name])
         found: dict[str, Any] = json.loads(Path(file.name).read_text())
     return found
 

@@ -5,17 +5,22 @@
 """``python -m tests.bench.fleet_report``: what a report of 1,000 hosts with 8 GPUs each costs.
 
 The hosts are made (tests/unit/fixtures/fleet.py): every 50th has another driver, every 40th a
-finding. Nothing of Ansible runs. The table is printed.
+finding. Nothing of Ansible runs. ``make bench BENCH="--only report --write"`` runs it in a process
+of its own, whose memory is a figure too, and writes the table into docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import importlib
+import json
+import os
 import resource
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.integration.fleet.playbooks import COLLECTIONS, environment
@@ -40,34 +45,48 @@ def make_hosts(count: int) -> dict[str, dict[str, Any]]:
     return hosts
 
 
-def measured(step: str, work: Callable[[], Any]) -> Any:
-    """Do a step, print its row, and return its result."""
+def measured(step: str, work: Callable[[], Any], rows: list[dict[str, Any]]) -> Any:
+    """Do a step, add its row, and return its result."""
     wall, cpu = time.perf_counter(), time.process_time()
     done = work()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    size = f"{len(done.encode()) / 1e6:.2f}" if isinstance(done, str) else ""
-    print(f"| {step} | {wall:.2f} | {cpu:.2f} | {size} |")
+    size = len(done.encode()) / 1e6 if isinstance(done, str) else None
+    rows.append({"step": step, "seconds": wall, "cpu": cpu, "mb": size})
     return done
 
 
-def main() -> None:
+def measure() -> dict[str, Any]:
+    """Return the rows of the steps, and what the page and the process need."""
     environment()
     sys.path.insert(0, str(COLLECTIONS))
     build, html, markdown, sources, types = (
         importlib.import_module(f"{_PACKAGE}.{name}")
         for name in ("build", "html", "markdown", "sources", "types")
     )
+    load = os.getloadavg()[0]
     hosts = make_hosts(_HOSTS)
-    print("| step | seconds | CPU s | MB |\n| --- | ---: | ---: | ---: |")
-    known = measured("variables of the hosts", lambda: sources.host_sources([*hosts], hosts))
-    first = measured("report without an earlier one", lambda: build.build(known, types.Request()))
-    again = measured("report, compared", lambda: build.build(known, types.Request(), first))
-    page = measured("HTML", lambda: html.render(again))
-    measured("JSON", lambda: build.dump(again))
-    measured("Markdown", lambda: markdown.render(again))
-    packed = len(gzip.compress(page.encode())) / 1e6
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"\nHTML compressed by gzip: {packed:.2f} MB; largest size in memory: {memory:.0f} MiB")
+    rows: list[dict[str, Any]] = []
+    known = measured("variables of the hosts", lambda: sources.host_sources([*hosts], hosts), rows)
+    request = types.Request()
+    first = measured("report without an earlier one", lambda: build.build(known, request), rows)
+    again = measured("report, compared", lambda: build.build(known, request, first), rows)
+    page = measured("HTML", lambda: html.render(again), rows)
+    measured("JSON", lambda: build.dump(again), rows)
+    measured("Markdown", lambda: markdown.render(again), rows)
+    return {
+        "hosts": _HOSTS,
+        "load": load,
+        "results": rows,
+        "gzip_mb": len(gzip.compress(page.encode())) / 1e6,
+        "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--json", type=Path, required=True, help="where the figures are written")
+    options = parser.parse_args()
+    options.json.write_text(json.dumps(measure(), indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ def parts(found: dict[str, Any]) -> dict[str, str]:
         "growth": _growth,
         "labels": _labels,
         "drain": _drain,
+        "report": _report,
     }
     needs = {"goals": "machine", "disruption": "first"}
     return {name: maker(found) for name, maker in makers.items() if needs.get(name, name) in found}
@@ -237,3 +238,22 @@ def _drain(found: dict[str, Any]) -> str:
         for line in one["results"]
     ]
     return table(("step", "seconds", "CPU s", "requests"), rows)
+
+
+def _report(found: dict[str, Any]) -> str:
+    one = found["report"]
+    rows = [
+        (
+            line["step"],
+            f"{line['seconds']:.2f}",
+            f"{line['cpu']:.2f}",
+            "" if line["mb"] is None else f"{line['mb']:.2f}",
+        )
+        for line in one["results"]
+    ]
+    return (
+        f"Measured once, {one['date']}, at a load of {one['load']:.1f} before it began.\n\n"
+        f"{table(('step', 'seconds', 'CPU s', 'MB'), rows)}\n\n"
+        f"The HTML compressed by gzip has {one['gzip_mb']:.2f} MB, and the process "
+        f"{one['memory_mib']:.0f} MiB of memory at most."
+    )

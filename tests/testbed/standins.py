@@ -32,17 +32,6 @@ _LICENCES = {"": "NVIDIA", "-open": "Dual MIT/GPL"}
 # Enough to fill a small file system.
 _SOURCES = b"stand-in\n" * 500_000
 
-# A test says how long a build takes: until it removes the file; and is told that it has begun.
-_PAUSE = """\
-if [ -e /opt/standin/slow ]; then
-    touch /opt/standin/slow-begun
-    for second in $(seq 900); do
-        if [ ! -e /opt/standin/slow ]; then break; fi
-        sleep 1
-    done
-fi
-"""
-
 Files = Mapping[str, bytes]
 
 
@@ -296,7 +285,7 @@ def _driver(suffix: str, version: str, full: str, component: str) -> Iterator[De
             *(source, f"nvidia-kernel-common{suffix}", firmware),
             alone=("nvidia-dkms-kernel",),
             scripts={
-                "postinst": _PAUSE + f"/usr/sbin/dkms standin-add {version} /{_SHARE}/{source}\n"
+                "postinst": f"/usr/sbin/dkms standin-add {version} /{_SHARE}/{source}\n"
                 f"/usr/sbin/dkms standin-build {version}\n",
                 "prerm": f"test ! -x /usr/sbin/dkms || /usr/sbin/dkms standin-remove {version}\n",
             },

@@ -63,6 +63,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/*gpu_node_labels.py", _CODE | _CLUSTER),
     ("plugins/*/node_gpu_label.py", _CODE | _CLUSTER),
     ("plugins/*/node_pause.py", _CODE | _CLUSTER),
+    ("plugins/*/node_reboot.py", _CODE | _DRIVERS),
     ("plugins/*/gpu_cluster_info.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_test_pods.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_node_maintenance.py", _CODE | _CLUSTER),

@@ -574,7 +574,7 @@ def test_a_task_shows_what_it_waits_for(kube, pods, arguments, tmp_path):
     )  # fmt: skip
     opener.join()
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(rf"{A}: waiting for default/{name} \(pdb_blocks\), for \d+:\d\d", done.stdout)
+    assert re.search(rf"{A}: waiting for default/{name} \(pdb_blocks\), for \d+:\d\d", done.stderr)
     row = json.loads((tmp_path / "answer").read_text())["nodes"][A]
     assert row["ok"] and names(row["evicted"]) == [name]
 

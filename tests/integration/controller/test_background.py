@@ -26,7 +26,7 @@ STANDIN_ACTION = """
 from pathlib import Path
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _background
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _background, _telling
 
 
 class ActionModule(ActionBase):
@@ -34,19 +34,19 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
-        _background._PROGRESS = 2.0
+        _telling._FIRST = 2.0
         arguments = dict(self._task.args)
         limit = arguments.pop("limit")
         told = arguments.pop("told", None)
         if told:
             # A job that waits for this file ends after its progress was on the screen.
-            tell = _background._Waiter._tell
+            tell = _telling.Teller.tell
 
-            def tell_and_mark(waiter, seconds):
-                tell(waiter, seconds)
+            def tell_and_mark(teller, *given):
+                tell(teller, *given)
                 Path(told).touch()
 
-            _background._Waiter._tell = tell_and_mark
+            _telling.Teller.tell = tell_and_mark
         result.update(
             _background.run_in_background(
                 self, "ansible.builtin.command", arguments, task_vars, limit=limit, what="The job"
@@ -87,7 +87,7 @@ def play(
         cwd=place, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    result: dict[str, object] = {"screen": done.stdout}
+    result: dict[str, object] = {"screen": done.stdout, "told": done.stderr}
     if (folder / "answer").exists():
         result.update(json.loads((folder / "answer").read_text()))
         # Neither job file nor uploaded module is left.
@@ -108,10 +108,16 @@ def play(
 )
 def test_a_job_is_waited_for(tmp_path: Path, pipelining: bool) -> None:
     told = tmp_path / "told"
-    job = f"sh -c 'until [ -e {told} ]; do sleep 0.2; done; echo done'"
-    answer = play(tmp_path, pipelining=pipelining, cmd=job, told=str(told))
+    # Only its name is DKMS's.
+    job = tmp_path / "dkms"
+    job.write_text(f"#!/bin/sh\nuntil [ -e {told} ]; do sleep 0.2; done; echo done\n")
+    job.chmod(0o755)
+    answer = play(tmp_path, pipelining=pipelining, cmd=str(job), told=str(told))
     assert (answer["changed"], answer["rc"], answer["stdout"]) == (True, 0, "done")
-    assert re.search(r"^localhost: The job: running for \d+:\d\d$", str(answer["screen"]), re.M)
+    line = (
+        r"^localhost: The job: DKMS builds kernel modules \(0:\d\d\), for 0:\d\d of at most 1:00$"
+    )
+    assert re.search(line, str(answer["told"]), re.M), answer["told"]
     assert not {"ansible_job_id", "started", "finished", "results_file"} & set(answer)
 
 
@@ -136,7 +142,7 @@ class StandinAction:
     """An action whose calls answer from a list: a dict is an answer, None a lost connection."""
 
     def __init__(self, *answers: dict[str, object] | None, alive: bool = True) -> None:
-        self._task = SimpleNamespace(check_mode=False, async_val=0)
+        self._task = SimpleNamespace(check_mode=False, async_val=0, no_log=False)
         self._connection = SimpleNamespace(
             reset=self.reset, _shell=SimpleNamespace(tmpdir="/tmp/uploaded")
         )

@@ -27,7 +27,10 @@ from tests.testbed.paths import cache, locked
 from tests.testbed.tools import need
 from tests.unit.fixtures import fleet as made
 
-pytestmark = pytest.mark.full(why="needs a browser; the page's text and marks are in unit tests")
+pytestmark = pytest.mark.full(
+    why="needs Chromium, which the default tier does not install; the page's text and marks are "
+    "unit tests"
+)
 
 # Its licence (MPL-2.0) differs: it is not part of the collection.
 AXE = "axe-core@4.10.3"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -199,6 +200,29 @@ def background(node):
     )  # fmt: skip
 
 
+@pytest.mark.full(why="the first line comes after half a minute")
+def test_a_slow_build_is_told(node):
+    slow_build(node)
+
+    def go_on():
+        deadline = time.monotonic() + 300
+        while not shell(node, "ls /opt/standin/slow-begun 2>/dev/null || true").strip():
+            if time.monotonic() > deadline:
+                return
+            time.sleep(1)
+        time.sleep(40)
+        shell(node, "rm /opt/standin/slow")
+
+    other = threading.Thread(target=go_on)
+    other.start()
+    run = apply(node, **WISH)
+    other.join()
+    assert run.status == 0, words(run)
+    step = r"DKMS builds kernel modules \(0:\d\d\)"
+    told = rf"^{NODE}: packages .+: {step}, for [01]:\d\d of at most 60:00$"
+    assert re.search(told, run.output, re.M), run.output
+
+
 @OTHER_FAULT
 def test_killed_half_way(node):
     """dpkg dies in the middle of the build: half configured packages, mended by the next run."""
@@ -206,7 +230,12 @@ def test_killed_half_way(node):
     controller = background(node)
     begun(node, controller)
     # In brackets, so that this shell is not one of them.
-    shell(node, "pkill -9 -x apt-get; pkill -9 -x dpkg; pkill -9 -f '[i]nfo/nvidia-.*postinst'")
+    # The build goes last, as nothing of the others would be left to be killed after it.
+    shell(
+        node,
+        "pkill -9 -x apt-get; pkill -9 -x dpkg; pkill -9 -f '[i]nfo/nvidia-.*postinst'; "
+        "pkill -9 -x dkms",
+    )
     said, _none = controller.communicate(timeout=900)
     assert controller.returncode != 0
     assert "Next step" in said

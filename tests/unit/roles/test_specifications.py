@@ -117,7 +117,7 @@ def test_nothing_of_the_node_is_in_the_message_of_a_reboot():
     for role in ROLES:
         for path in sorted((role / "tasks").glob("*.yml")):
             for task in tasks_of(load(path)):
-                message = (task.get("ansible.builtin.reboot") or {}).get("msg")
+                message = (task.get("kubegpu.nodes.node_reboot") or {}).get("msg")
                 if message is not None:
                     name = message.strip("{} ")
                     assert "{{" not in load(role / "vars" / "main.yml")[name], path

@@ -375,7 +375,7 @@ class Task:
     def once(self, check, arguments, **task):
         plugin = action.ActionModule.__new__(action.ActionModule)
         plugin._task = types.SimpleNamespace(
-            args=arguments, async_val=task.get("async_val", 0), check_mode=check
+            args=arguments, async_val=task.get("async_val", 0), check_mode=check, no_log=False
         )
         plugin._connection = types.SimpleNamespace(_shell=types.SimpleNamespace(tmpdir=None))
         plugin._remove_tmp_path = lambda _path: None

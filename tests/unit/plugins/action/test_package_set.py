@@ -221,7 +221,7 @@ class Task:
 
     def once(self, check, arguments):
         plugin = action.ActionModule.__new__(action.ActionModule)
-        plugin._task = types.SimpleNamespace(args=arguments)
+        plugin._task = types.SimpleNamespace(args=arguments, no_log=False)
 
         def execute(module_name, module_args, task_vars):
             if module_name == "ansible.builtin.apt":

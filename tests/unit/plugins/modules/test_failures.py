@@ -41,8 +41,8 @@ FAILING = {
     "prometheus_gpu_files": ("module_runner", {}),
     "runfile_download": ("_run", {"url": "https://example.com/a.run"}),
 }
-# The facts have problems of a node as data; reports, tables and variables are read by actions.
-NEVER_FAIL = {"gpu_node_facts", "fleet_report", "fleet_table", "fleet_variables"}
+# The facts have problems of a node as data; reports, tables, variables and reboots are actions.
+NEVER_FAIL = {"gpu_node_facts", "fleet_report", "fleet_table", "fleet_variables", "node_reboot"}
 
 
 def load(name):

@@ -15,12 +15,13 @@ from ansible_collections.kubegpu.nodes.plugins.action import (
     gpu_node_maintenance,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _slices as action
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _telling
 
 
 @pytest.fixture
 def shown(monkeypatch):
     lines = []
-    monkeypatch.setattr(action.display, "display", lines.append)
+    monkeypatch.setattr(_telling.display, "display", lambda text, stderr: lines.append(text))
     return lines
 
 
@@ -28,11 +29,12 @@ def shown(monkeypatch):
 def run(monkeypatch, request):
     """Run the action with these answers of the module; return its result and the calls."""
 
-    def go(*answers, **options):
+    def go(*answers, passes=lambda: None, **options):
         plugin = object.__new__(request.param.ActionModule)
         plugin._task = types.SimpleNamespace(
-            args={"state": "drained", **options}, async_val=0, check_mode=False, diff=False
-        )
+            args={"state": "drained", **options}, async_val=0, check_mode=False, diff=False,
+            no_log=False,
+        )  # fmt: skip
         plugin._task.get = lambda *_given: None
         plugin._supports_check_mode = True
         calls, left = [], list(answers)
@@ -42,6 +44,7 @@ def run(monkeypatch, request):
                 2
             ].replace(".plugins.action", "")
             calls.append(module_args)
+            passes()
             return left.pop(0)
 
         monkeypatch.setattr(plugin, "_execute_module", execute, raising=False)
@@ -61,13 +64,15 @@ def test_one_call_if_nothing_is_left(run, shown):
 
 
 def test_slices_carry_and_show_what_is_waited_for(run, shown, monkeypatch):
-    times = iter([0.0, 31.0, 95.0])
-    monkeypatch.setattr(action.time, "monotonic", lambda: next(times))
+    now = [0.0]
+    monkeypatch.setattr(_telling.Teller.__init__, "__defaults__", (lambda: now[0],))
     pending = {"changed": True, "_progress": ["n1: waiting for ml/a"], "warnings": ["w"]}
     result, calls = run(
         {**pending, "_carry": {"pending": {"n1": 1}}, "requests": {"list": 3, "patch": 1}},
         {**pending, "_carry": {"pending": {"n1": 2}}, "requests": {"list": 9}},
+        {**pending, "_carry": {"pending": {"n1": 3}}},
         {"changed": True, "ok": True, "warnings": ["w"], "requests": {"list": 5, "create": 2}},
+        passes=lambda: now.append(now.pop() + 31),
         # What only the action may set.
         _slice=1,
         _carry={"x": 1},
@@ -77,10 +82,10 @@ def test_slices_carry_and_show_what_is_waited_for(run, shown, monkeypatch):
         "requests": {"list": 17, "patch": 1, "create": 2},
     }  # fmt: skip
     assert [call.get("_carry") for call in calls] == [
-        None, {"pending": {"n1": 1}}, {"pending": {"n1": 2}},
+        None, {"pending": {"n1": 1}}, {"pending": {"n1": 2}}, {"pending": {"n1": 3}},
     ]  # fmt: skip
     assert all(call["_slice"] == 30 for call in calls)
-    assert shown == ["n1: waiting for ml/a, for 0:31", "n1: waiting for ml/a, for 1:35"]
+    assert shown == ["n1: waiting for ml/a, for 0:31", "n1: waiting for ml/a, for 1:33"]
 
 
 def test_a_failure_keeps_the_results(run, shown):

@@ -1,0 +1,22 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs the module of the same name, and tells which nodes are tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import some_names
+
+
+class ActionModule(ModuleAction):
+    """Nothing else is its own."""
+
+    def waits_for(self, options: Mapping[str, Any]) -> str:
+        if options.get("state") == "absent":
+            return "waiting until the test pods are gone"
+        return f"waiting for test pods on {some_names(options.get('nodes'))}"

@@ -1,0 +1,21 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs the module of the same name, and tells which nodes are waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import some_names
+
+
+class ActionModule(ModuleAction):
+    """Nothing else is its own."""
+
+    def waits_for(self, options: Mapping[str, Any]) -> str:
+        nodes = some_names(options.get("nodes"))
+        return f"waiting until the pods of the GPU stack have left {nodes}"
