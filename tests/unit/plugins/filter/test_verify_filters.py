@@ -67,6 +67,20 @@ def test_all_hosts_are_of_one_cluster():
         call(one_cluster, ["b", "c"], hostvars)
 
 
+@pytest.mark.parametrize("name", ["gpu_monitoring_enabled", "nvidia_dra_driver_enabled"])
+def test_hosts_of_one_cluster_agree_on_what_is_deployed(name):
+    hostvars = {"a": {}, "b": {name: True}, "c": {name: "yes"}, "d": {name: False}}
+    for hosts in ("b", "bc", "ad"):
+        call(one_cluster, list(hosts), hostvars, deployed=True)
+    for hosts in ("ab", "ba", "bad"):
+        call(one_cluster, list(hosts), hostvars)
+        with pytest.raises(AnsibleFilterError) as caught:
+            call(one_cluster, list(hosts), hostvars, deployed=True)
+        said = str(caught.value)
+        assert f"{name} differs between a and b" in said
+        assert "a: False; b: True" in said and "Set it for all hosts of the cluster alike" in said
+
+
 def test_who_speaks_to_the_cluster_is_in_the_inventory():
     def hostvars(delegate):
         return {"a": {"kubegpu_kube": {"delegate": delegate}}, "cp1": {}}
