@@ -88,7 +88,7 @@ def amd_container_toolkit_plan(gpu_node: Mapping[str, Any], **options: Any) -> d
     )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.amd_types import (
         ARGUMENTS,
-        AmdPlan,
+        AmdToolkitPlan,
         read_amd_request,
     )
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
@@ -98,7 +98,7 @@ def amd_container_toolkit_plan(gpu_node: Mapping[str, Any], **options: Any) -> d
     try:
         request = read_amd_request(options)
     except InputError as error:
-        return AmdPlan("refuse", reasons=tuple(str(error).splitlines())).to_json()
+        return AmdToolkitPlan.refused(str(error).splitlines()).to_json()
     return plan_amd_toolkit(gpu_node, request).to_json()
 
 

@@ -38,7 +38,8 @@ options:
   existing:
     description: >-
       Existing objects with the names of the role's objects. An unmanaged namespace is kept
-      unchanged. Another unmanaged object is a refusal.
+      unchanged. Another unmanaged object is a refusal. Managed objects of another namespace are
+      those of an earlier run, and are removed.
     type: list
     elements: dict
     default: []
@@ -76,10 +77,10 @@ RETURN = r"""
 _value:
   description: >-
     C(action) (apply, refuse, or leave to C(others)), C(objects) and C(absent) (the objects to apply
-    and to remove), C(scrape) (how Prometheus finds the pods), C(rules) (alert rules as a file of
-    Prometheus), C(dashboard) (the dashboard), C(counters) (the exporter's file of counters),
-    C(refusals) (C(host), C(cause), C(evidence), C(next_step)), C(text) (the same as text),
-    C(warnings) and C(reasons).
+    and to remove), C(earlier) (other namespaces of which objects are removed), C(scrape) (how
+    Prometheus finds the pods), C(rules) (alert rules as a file of Prometheus), C(dashboard) (the
+    dashboard), C(counters) (the exporter's file of counters), C(refusals) (C(host), C(cause),
+    C(evidence), C(next_step)), C(text) (the same as text), C(warnings) and C(reasons).
   type: dict
 """
 

@@ -14,6 +14,8 @@ description:
   - A run makes one call for a whole cluster, so that it can serve only one. The filter fails if
     C(kubeconfig), C(context), C(host) or C(delegate) in the variable C(kubegpu_kube), or the
     variable C(kubegpu_kube_namespace), of two hosts differ, and names the hosts.
+  - With O(deployed), it also fails if C(gpu_monitoring_enabled) or C(nvidia_dra_driver_enabled) of
+    two hosts differ, because the cluster has one exporter and one driver for all of its nodes.
   - It also fails if C(kubegpu_kube.delegate) is a host that is not in the inventory, for example in
     a slice of a job.
 positional: _input, hostvars
@@ -27,6 +29,10 @@ options:
     description: Ansible's C(hostvars).
     type: dict
     required: true
+  deployed:
+    description: Whether the hosts also have to agree on the parts that are deployed.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -48,15 +54,21 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 
 
-def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def one_cluster(
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], deployed: bool = False
+) -> dict[str, str]:
     """Return the cluster's variables, which are equal for all hosts."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._deployed import check_deployed
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import one_cluster as found
 
     try:
-        return found(hosts, hostvars)
-    except InputError as error:
+        cluster = found(hosts, hostvars)
+        if deployed:
+            check_deployed(hosts, hostvars)
+    except KubegpuError as error:
         raise AnsibleFilterError(str(error)) from error
+    return cluster
 
 
 class FilterModule:

@@ -285,7 +285,8 @@ plugin_objects:
 monitoring:
   description: >-
     The C(kinds) of the Prometheus operator that the cluster has, and the existing C(objects) of
-    this collection's monitoring, with name, namespace and labels only.
+    this collection's monitoring, with name, namespace and labels only. Those that an earlier run
+    made in another namespace are among them.
   returned: with O(monitoring_namespace)
   type: dict
   sample:
@@ -401,7 +402,9 @@ def main() -> None:
             vendor = module.params["plugin_vendor"]
             result["plugin_objects"] = plugin_objects(cluster, namespace, content, vendor)
         if module.params["monitoring_namespace"]:
-            result["monitoring"] = read_monitoring(cluster, module.params["monitoring_namespace"])
+            result["monitoring"] = read_monitoring(
+                cluster, module.params["monitoring_namespace"], snapshot.view.parts
+            )
         if module.params["metrics"]:
             result["metric_layers"] = metric_layers(cluster, snapshot, expected)
         if module.params["dra_namespace"]:

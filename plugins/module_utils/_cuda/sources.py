@@ -16,10 +16,9 @@ from .._driver.plan.sources import DEBIAN_REPOSITORY, system_of
 from .._nvidia.compatibility import required_by
 from .._nvidia.cuda_releases import DISTRO_COMPONENTS, DISTRO_PACKAGE
 from .._repository.addresses import below, same_repository
+from .._repository.entry import name_refusal
 from .types import PACKAGE, PlannedVersion, Request, Tables
 
-# The facts report repository files with this prefix, whatever their address.
-_OUR_PREFIX = "kubegpu-"
 # The keyring of a distribution.
 _KEYRING = "/usr/share/keyrings/{}-archive-keyring.gpg"
 
@@ -39,11 +38,9 @@ def plan_repository(
     """
     if not request.manage_repository or not packages:
         return None, None, ""
-    if not request.repository_name.startswith(_OUR_PREFIX):
-        raise Refusal(
-            f"{variable}.name is {request.repository_name!r}.",
-            f"let it begin with {_OUR_PREFIX!r}, by which the facts know our own file.",
-        )
+    refusal = name_refusal(True, request.repository_name, variable)
+    if refusal:
+        raise refusal
     if DISTRO_PACKAGE in packages:
         return (*_archive(node, request), "")
     return _nvidia(node, request, planned, tables, variable)

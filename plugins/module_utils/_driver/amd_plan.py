@@ -16,15 +16,13 @@ from .._hardware.vendors import container_gpus
 from .._nvidia.driver_branches import driver_data
 from .._packages.types import fits
 from .._repository.amd_data import ARCHITECTURES, KEY_FINGERPRINTS, ubuntu_suite
-from .._repository.entry import accepted_keys, plan_entry
+from .._repository.entry import accepted_keys, name_refusal, plan_entry
 from . import amd_data
-from .amd_types import PREFIX, AmdDriverPlan, AmdDriverRequest, refused
+from .amd_types import PREFIX, AmdDriverPlan, AmdDriverRequest
 from .plan.kernels import relevant_kernels
 from .plan.packages import headers
 from .plan.sources import system_of
 
-# gpu_node_facts reports managed repository files by this prefix, whatever their address.
-_MANAGED_PREFIX = "kubegpu-"
 _BY_HAND = "docs/amd-intel.md has what to do by hand"
 _NO_REBOOT: Mapping[str, Any] = {"required": False, "reason": ""}
 
@@ -38,7 +36,7 @@ def plan_amd_driver(node: Mapping[str, Any], request: AmdDriverRequest) -> AmdDr
         return AmdDriverPlan("none", reasons=("No AMD GPU of this node is for containers.",))
     refusal = _refusal(node, request)
     if refusal:
-        return refused(refusal)
+        return AmdDriverPlan.refused([refusal.line])
     wanted = _wanted(node, request)
     action, package_step = _packages(node, request, wanted)
     repository, repository_step = _repository(node, request)
@@ -74,11 +72,10 @@ def _installed(node: Mapping[str, Any]) -> Mapping[str, str]:
 def _refusal(node: Mapping[str, Any], request: AmdDriverRequest) -> Refusal | None:
     system = node["os"]
     name = f"{system['id']} {system['version']}"
-    if request.manage_repository and not request.repository_name.startswith(_MANAGED_PREFIX):
-        return Refusal(
-            f"{PREFIX}repository.name is {request.repository_name!r}.",
-            f"let it begin with {_MANAGED_PREFIX!r}, by which the facts know our own file.",
-        )
+    variable = f"{PREFIX}repository"
+    refusal = name_refusal(request.manage_repository, request.repository_name, variable)
+    if refusal:
+        return refusal
     if system["package_manager"] != "apt":
         return Refusal(
             f"AMD's driver is installed by this collection with apt alone, and {name} has "

@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from .._core.errors import InputError, Refusal
+from .._core.errors import InputError
 from .._core.options import argument_spec, read_arguments
-from .._core.printable import printable
-from .._core.steps import Step
+from .._repository.amd_types import AmdPlan, AmdRequest
 from .amd_data import RELEASE
 
 PREFIX = "amd_driver_"
@@ -21,20 +20,13 @@ _NO_REBOOT: Mapping[str, Any] = {"required": False, "reason": ""}
 
 
 @dataclass(frozen=True)
-class AmdDriverRequest:
-    """What the user asks for. Empty strings and tuples: the default of this release."""
+class AmdDriverRequest(AmdRequest):
+    """What the user asks for."""
 
-    release: str = ""
-    manage_repository: bool = True
     repository_name: str = "kubegpu-amd-driver"
-    repository_url: str = ""
-    repository_suite: str = ""
-    key_fingerprints: tuple[str, ...] = ()
-    hold: bool = True
+    release: str = ""
     key_enrolled: bool = False
     reboot: bool = False
-    # Version of the ansible-core that would install the packages.
-    controller: str = ""
 
 
 ARGUMENTS = argument_spec(AmdDriverRequest)
@@ -56,44 +48,16 @@ def read_amd_driver_request(given: Mapping[str, Any]) -> AmdDriverRequest:
 
 
 @dataclass(frozen=True)
-class AmdDriverPlan:
-    """The plan of one node. ``action`` is none, install, upgrade, downgrade or refuse."""
+class AmdDriverPlan(AmdPlan):
+    """The plan of one node."""
 
-    action: str
     version: str = ""
-    packages: Mapping[str, str | None] = field(default_factory=dict)
     optional: Mapping[str, str | None] = field(default_factory=dict)
-    hold: bool = True
-    change_packages: bool = False
-    repository: Mapping[str, Any] | None = None
     load: bool = False
     reboot: Mapping[str, Any] = field(default_factory=lambda: dict(_NO_REBOOT))
     reboot_allowed: bool = False
-    steps: tuple[Step, ...] = ()
-    reasons: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
 
     @property
     def work(self) -> bool:
         """Whether the role has something to do on the node."""
-        return (
-            self.action == "refuse"
-            or self.repository is not None
-            or self.change_packages
-            or self.load
-            or bool(self.reboot_allowed and self.reboot["required"])
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values."""
-        data = {**asdict(self), "work": self.work}
-        for name in ("steps", "reasons", "warnings"):
-            data[name] = list(data[name])
-        for name in ("reasons", "warnings"):
-            data[name] = [printable(text) for text in data[name]]
-        return data
-
-
-def refused(*refusals: Refusal) -> AmdDriverPlan:
-    """Return the plan of a node that is refused."""
-    return AmdDriverPlan("refuse", reasons=tuple(one.line for one in refusals))
+        return super().work or self.load or bool(self.reboot_allowed and self.reboot["required"])

@@ -46,6 +46,7 @@ def plan(
     result: dict[str, Any] = {
         "objects": [],
         "absent": [],
+        "earlier": [],
         "counters": "",
         "rules": {},
         "dashboard": {},
@@ -64,7 +65,7 @@ def plan(
         for one in silent(request.alert_rules, metric_names(request.collected))
     ]
     if teardown:
-        result["absent"] = _absent(existing, [])
+        result["absent"] = _absent(existing, [], request.namespace)
         return _result("apply", result, [], [], [])
     if others:
         # A second one would count each GPU twice.
@@ -79,7 +80,14 @@ def plan(
     wanted = manifests(request, scrape, with_rules)
     objects = [item for item in wanted if not _is_unmanaged(item, seen)]
     refusals += [_taken(item) for item in wanted if _is_taken(item, seen)]
-    result.update(scrape=scrape, objects=objects, absent=_absent(existing, wanted))
+    absent = _absent(existing, wanted, request.namespace)
+    places = {item["metadata"].get("namespace", request.namespace) for item in absent}
+    result.update(
+        scrape=scrape,
+        objects=objects,
+        absent=absent,
+        earlier=sorted(places - {request.namespace}),
+    )
     return _result("apply", result, refusals, warnings, reasons)
 
 
@@ -94,7 +102,7 @@ def _result(
         {"host": "", "cause": one.cause, "evidence": one.evidence, "next_step": one.next_step}
         for one in refusals
     ]
-    emptied: dict[str, Any] = {"objects": [], "absent": []} if rows else {}
+    emptied: dict[str, Any] = {"objects": [], "absent": [], "earlier": []} if rows else {}
     return {
         "action": "refuse" if rows else action,
         **result,
@@ -161,11 +169,15 @@ def _taken(item: Mapping[str, Any]) -> Refusal:
 
 
 def _absent(
-    existing: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]
+    existing: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]], namespace: str
 ) -> list[dict[str, Any]]:
-    """Return the managed objects that must not exist. The namespace is the device plugin's too."""
+    """Return the managed objects that must not exist. The namespace is the device plugin's too.
+
+    :param namespace: that of the request. By its DaemonSet a run that is started again finds
+        another one, so that it goes last there.
+    """
     keep = {identity(item) for item in wanted}
-    return [
+    found = [
         {
             "apiVersion": item["apiVersion"],
             "kind": item["kind"],
@@ -178,3 +190,7 @@ def _absent(
         for item in existing
         if item["kind"] not in _SHARED and is_managed(item) and identity(item) not in keep
     ]
+    return sorted(
+        found,
+        key=lambda item: item["kind"] == "DaemonSet" and item["metadata"]["namespace"] != namespace,
+    )

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._core.errors import Refusal
 from .._core.redact import addresses
 from .._core.steps import Step
 from .addresses import same_repository
+
+# gpu_node_facts reports managed repository files by this prefix, whatever their address.
+_MANAGED_PREFIX = "kubegpu-"
 
 
 def plan_entry(
@@ -52,6 +56,20 @@ def plan_entry(
     else:
         reason = f"{files} gives {found[0]['uri']}"
     return arguments, Step("repository", "replace", shown, reason)
+
+
+def name_refusal(managed: bool, name: str, variable: str) -> Refusal | None:
+    """Return why a repository cannot have its name.
+
+    :param managed: whether this collection writes its file.
+    :param variable: the user's variable with the settings of the repository.
+    """
+    if not managed or name.startswith(_MANAGED_PREFIX):
+        return None
+    return Refusal(
+        f"{variable}.name is {name!r}.",
+        f"let it begin with {_MANAGED_PREFIX!r}, by which the facts know our own file.",
+    )
 
 
 def accepted_keys(given: Sequence[str], default: Sequence[str]) -> list[str]:

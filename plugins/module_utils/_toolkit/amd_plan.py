@@ -17,26 +17,24 @@ from .._distro.support import MANAGERS, unsupported
 from .._hardware.vendors import container_gpus
 from .._record.converged import settings_fingerprint
 from .._repository.amd_data import ARCHITECTURES, KEY_FINGERPRINTS
-from .._repository.entry import accepted_keys, plan_entry
+from .._repository.entry import accepted_keys, name_refusal, plan_entry
 from . import amd_data
 from .amd_cdi import stale
-from .amd_types import PREFIX, AmdPlan, AmdRequest, refused
+from .amd_types import PREFIX, AmdToolkitPlan, AmdToolkitRequest
 
-# gpu_node_facts reports managed repository files by this prefix, whatever their address.
-_MANAGED_PREFIX = "kubegpu-"
 _DRIVER = "amdgpu"
 
 
-def plan_amd_toolkit(node: Mapping[str, Any], request: AmdRequest) -> AmdPlan:
+def plan_amd_toolkit(node: Mapping[str, Any], request: AmdToolkitRequest) -> AmdToolkitPlan:
     """Return what has to be done so that toolkit, CDI and Docker are as requested.
 
     :param node: the facts ``gpu_node``.
     """
     if not container_gpus(node, "amd"):
-        return AmdPlan("none", reasons=("No AMD GPU of this node is for containers.",))
+        return AmdToolkitPlan("none", reasons=("No AMD GPU of this node is for containers.",))
     refusal = _refusal(node, request)
     if refusal:
-        return refused(refusal)
+        return AmdToolkitPlan.refused([refusal.line])
     wanted, why = _version(node, request)
     action, package_step = _packages(node, request, wanted, why)
     repository, repository_step = _repository(node, request)
@@ -45,7 +43,7 @@ def plan_amd_toolkit(node: Mapping[str, Any], request: AmdRequest) -> AmdPlan:
     steps = [
         step for step in (repository_step, package_step, cdi_step, docker_step) if step is not None
     ]
-    return AmdPlan(
+    return AmdToolkitPlan(
         action=action,
         version=wanted.rstrip("*"),
         packages={amd_data.PACKAGE: wanted},
@@ -68,14 +66,13 @@ def _toolkit(node: Mapping[str, Any]) -> Mapping[str, Any]:
     return toolkit
 
 
-def _refusal(node: Mapping[str, Any], request: AmdRequest) -> Refusal | None:
+def _refusal(node: Mapping[str, Any], request: AmdToolkitRequest) -> Refusal | None:
     system = node["os"]
     name = f"{system['id']} {system['version']}"
-    if request.manage_repository and not request.repository_name.startswith(_MANAGED_PREFIX):
-        return Refusal(
-            f"{PREFIX}repository.name is {request.repository_name!r}.",
-            f"let it begin with {_MANAGED_PREFIX!r}, by which the facts know our own file.",
-        )
+    variable = f"{PREFIX}repository"
+    refusal = name_refusal(request.manage_repository, request.repository_name, variable)
+    if refusal:
+        return refusal
     if system["package_manager"] not in MANAGERS:
         return Refusal(
             f"{name} installs packages with {system['package_manager'] or 'an unknown tool'}.",
@@ -110,7 +107,7 @@ def _refusal(node: Mapping[str, Any], request: AmdRequest) -> Refusal | None:
     return None
 
 
-def _version(node: Mapping[str, Any], request: AmdRequest) -> tuple[str, str]:
+def _version(node: Mapping[str, Any], request: AmdToolkitRequest) -> tuple[str, str]:
     """Return the version as a pattern, and why this one."""
     installed = _toolkit(node)["version"]
     if request.version:
@@ -123,7 +120,7 @@ def _version(node: Mapping[str, Any], request: AmdRequest) -> tuple[str, str]:
 
 
 def _packages(
-    node: Mapping[str, Any], request: AmdRequest, wanted: str, why: str
+    node: Mapping[str, Any], request: AmdToolkitRequest, wanted: str, why: str
 ) -> tuple[str, Step | None]:
     toolkit = _toolkit(node)
     installed, shown = toolkit["version"], wanted.rstrip("*")
@@ -149,7 +146,7 @@ def _packages(
     return "none", None
 
 
-def _address(node: Mapping[str, Any], request: AmdRequest) -> amd_data.Archive | None:
+def _address(node: Mapping[str, Any], request: AmdToolkitRequest) -> amd_data.Archive | None:
     """Return the repository: AMD's own, or a mirror."""
     own = amd_data.archive(node["os"])
     apt = node["os"]["package_manager"] == "apt"
@@ -163,7 +160,7 @@ def _address(node: Mapping[str, Any], request: AmdRequest) -> amd_data.Archive |
 
 
 def _repository(
-    node: Mapping[str, Any], request: AmdRequest
+    node: Mapping[str, Any], request: AmdToolkitRequest
 ) -> tuple[dict[str, Any] | None, Step | None]:
     address, own = _address(node, request), amd_data.archive(node["os"])
     if not request.manage_repository or address is None:
@@ -180,7 +177,7 @@ def _repository(
     return plan_entry(node["repositories"], wanted, url, "AMD's container toolkit")
 
 
-def _cdi(node: Mapping[str, Any], request: AmdRequest) -> Step | None:
+def _cdi(node: Mapping[str, Any], request: AmdToolkitRequest) -> Step | None:
     """Return the step that makes the specification, where devices are other than it has."""
     toolkit = _toolkit(node)
     spec, nodes = toolkit["cdi_spec"] or {}, toolkit["render_nodes"]
@@ -191,7 +188,7 @@ def _cdi(node: Mapping[str, Any], request: AmdRequest) -> Step | None:
     return Step("cdi", "refresh", amd_data.CDI_KIND, reason) if reason else None
 
 
-def _fingerprint(node: Mapping[str, Any], request: AmdRequest) -> str:
+def _fingerprint(node: Mapping[str, Any], request: AmdToolkitRequest) -> str:
     path = amd_data.programs(node["os"]["package_manager"])["runtime"]
     return settings_fingerprint(
         {
@@ -205,7 +202,7 @@ def _fingerprint(node: Mapping[str, Any], request: AmdRequest) -> str:
 
 
 def _docker(
-    node: Mapping[str, Any], request: AmdRequest, action: str
+    node: Mapping[str, Any], request: AmdToolkitRequest, action: str
 ) -> tuple[bool, Step | None, tuple[str, ...]]:
     """Return whether Docker's module is called, and the step that the facts show, and notes."""
     runtime, name = node["runtimes"]["docker"], request.docker_runtime_name
@@ -230,7 +227,7 @@ def _docker(
     return action in ("upgrade", "downgrade") or not converged, None, notes
 
 
-def _docker_notes(runtime: Mapping[str, Any], request: AmdRequest) -> tuple[str, ...]:
+def _docker_notes(runtime: Mapping[str, Any], request: AmdToolkitRequest) -> tuple[str, ...]:
     numbers = package_numbers(runtime["version"] or "")
     if not numbers or numbers[:1] >= amd_data.CDI_SINCE or not request.cdi:
         return ()

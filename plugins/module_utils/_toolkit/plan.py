@@ -27,7 +27,7 @@ from .._nvidia.toolkit import (
     Family,
 )
 from .._nvidia.toolkit_paths import CDI_SERVICE_PATH
-from .._repository.entry import accepted_keys, plan_entry
+from .._repository.entry import accepted_keys, name_refusal, plan_entry
 from .._runtime.toml_settings import check as check_settings
 from .runtimes import (
     containerd_refusal,
@@ -43,8 +43,6 @@ from .runtimes import (
 from .settings import faults, release_of, unknown
 from .types import Request
 
-# gpu_node_facts reports managed repository files by this prefix, whatever their address.
-_MANAGED_PREFIX = "kubegpu-"
 _SETTINGS = "nvidia_container_toolkit_settings"
 
 
@@ -193,11 +191,10 @@ def _toolkit(node: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _refusal(node: Mapping[str, Any], request: Request) -> Refusal | None:
     system = node["os"]
-    if request.manage_repository and not request.repository_name.startswith(_MANAGED_PREFIX):
-        return Refusal(
-            f"nvidia_container_toolkit_repository.name is {request.repository_name!r}.",
-            f"let it begin with {_MANAGED_PREFIX!r}, by which the facts know our own file.",
-        )
+    variable = "nvidia_container_toolkit_repository"
+    refusal = name_refusal(request.manage_repository, request.repository_name, variable)
+    if refusal:
+        return refusal
     if system["package_manager"] not in FAMILIES:
         return Refusal(
             f"{system['id']} {system['version']} installs packages with "

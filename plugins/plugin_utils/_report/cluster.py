@@ -104,7 +104,13 @@ def _deployment(plan: Mapping[str, Any], changed: bool) -> list[tuple[str, str]]
     if not changed:
         return []
     kinds = sorted({str(item["kind"]) for item in plan.get("objects") or ()})
-    return [(f"apply {', '.join(kinds)}", "; ".join(plan.get("reasons") or ()))]
+    return [
+        (f"apply {', '.join(kinds)}", "; ".join(plan.get("reasons") or ())),
+        *(
+            (f"remove ours from namespace {name}", "an earlier run deployed it there")
+            for name in plan.get("earlier") or ()
+        ),
+    ]
 
 
 def _row(key: str, name: str | None, steps: list[tuple[str, str]]) -> dict[str, Any]:

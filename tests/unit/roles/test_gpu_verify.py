@@ -96,13 +96,25 @@ def test_what_the_plugin_was_told_is_what_its_configs_are_judged_by():
 
 
 @pytest.mark.parametrize(
-    ("method", "found"),
-    [("auto", True), ("kubernetes", True), ("packages", False), ("textfile", False)],
+    ("methods", "found"),
+    [
+        (["auto"], True),
+        (["kubernetes"], True),
+        (["packages"], False),
+        (["textfile", "packages"], False),
+        # Whatever the first host has.
+        (["textfile", None], True),
+        (["packages", "kubernetes"], True),
+    ],
 )
-def test_an_exporter_of_the_cluster_is_looked_for_where_the_cluster_has_it(method, found):
-    wishes = {"gpu_monitoring_enabled": True, "gpu_monitoring_method": method}
-    assert value("__gpu_verify_metrics", **wishes) is found
-    assert value("__gpu_verify_metrics", **{**wishes, "gpu_monitoring_enabled": False}) is False
+def test_an_exporter_of_the_cluster_is_looked_for_where_the_cluster_has_it(methods, found):
+    hostvars = {
+        f"h{number}": {"gpu_monitoring_method": method} if method else {}
+        for number, method in enumerate(methods)
+    }
+    known = {"hostvars": hostvars, "ansible_play_batch": [*hostvars]}
+    assert value("__gpu_verify_metrics", gpu_monitoring_enabled=True, **known) is found
+    assert value("__gpu_verify_metrics", **known) is False
 
 
 @pytest.mark.parametrize(

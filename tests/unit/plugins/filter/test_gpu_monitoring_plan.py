@@ -214,6 +214,26 @@ def test_what_is_no_longer_wished_goes_and_the_namespace_stays():
     assert "Namespace" not in {one["kind"] for one in plan["absent"]}
 
 
+def test_what_an_earlier_run_made_in_another_namespace_goes():
+    made = gpu_monitoring_plan({"namespace": "old", "pod_labels": ["app"]}, kinds=KINDS)
+    before = existing(made)
+    plan = gpu_monitoring_plan({"pod_labels": ["app"]}, kinds=KINDS, existing=before)
+    gone = [(one["kind"], one["metadata"].get("namespace")) for one in plan["absent"]]
+    inside = [one["kind"] for one in before if one["metadata"].get("namespace")]
+    assert sorted(gone) == sorted((kind, "old") for kind in inside)
+    # A run that is killed in between finds the namespace again by its DaemonSet.
+    assert gone[-1] == ("DaemonSet", "old")
+    assert plan["earlier"] == ["old"]
+    for options in ({"namespace": "old", "pod_labels": ["app"]}, {"namespace": "old"}):
+        assert gpu_monitoring_plan(options, kinds=KINDS, existing=before)["earlier"] == []
+    torn = gpu_monitoring_plan({}, kinds=KINDS, existing=before, teardown=True)
+    assert len(torn["absent"]) == len(before) - 1
+    # What somebody else made there under the same name stays.
+    before = existing(made, owner="x")
+    plan = gpu_monitoring_plan({}, kinds=KINDS, existing=before)
+    assert (plan["action"], plan["absent"], plan["earlier"]) == ("apply", [], [])
+
+
 def test_what_belongs_to_somebody_else_is_refused_or_left():
     before = existing(gpu_monitoring_plan({}, kinds=KINDS), owner="x")
     namespace = [one for one in before if one["kind"] == "Namespace"]

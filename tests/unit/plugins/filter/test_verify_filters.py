@@ -6,7 +6,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter import (
@@ -14,6 +18,12 @@ from ansible_collections.kubegpu.nodes.plugins.filter import (
     gpu_resources_check,
     one_cluster,
 )
+
+PLAYBOOKS = Path(__file__).parents[4] / "playbooks"
+
+
+def load(name):
+    return yaml.safe_load((PLAYBOOKS / f"{name}.yml").read_text(encoding="utf-8"))
 
 
 def call(module, *arguments, **options):
@@ -67,6 +77,20 @@ def test_all_hosts_are_of_one_cluster():
         call(one_cluster, ["b", "c"], hostvars)
 
 
+@pytest.mark.parametrize("name", ["gpu_monitoring_enabled", "nvidia_dra_driver_enabled"])
+def test_hosts_of_one_cluster_agree_on_what_is_deployed(name):
+    hostvars = {"a": {}, "b": {name: True}, "c": {name: "yes"}, "d": {name: False}}
+    for hosts in ("b", "bc", "ad"):
+        call(one_cluster, list(hosts), hostvars, deployed=True)
+    for hosts in ("ab", "ba", "bad"):
+        call(one_cluster, list(hosts), hostvars)
+        with pytest.raises(AnsibleFilterError) as caught:
+            call(one_cluster, list(hosts), hostvars, deployed=True)
+        said = str(caught.value)
+        assert f"{name} differs between a and b" in said
+        assert "a: False; b: True" in said and "Set it for all hosts of the cluster alike" in said
+
+
 def test_who_speaks_to_the_cluster_is_in_the_inventory():
     def hostvars(delegate):
         return {"a": {"kubegpu_kube": {"delegate": delegate}}, "cp1": {}}
@@ -87,3 +111,11 @@ def test_s18_a_pod_is_checked():
     assert call(gpu_resources_check, spec, required=True)[0]["code"] == "no_gpu"
     with pytest.raises(AnsibleFilterError, match="gpu_resources_check: There is no pod"):
         call(gpu_resources_check, {"kind": "Service", "spec": {}})
+
+
+@pytest.mark.parametrize("name", ["tasks/kubernetes", "tasks/plan_kubernetes", "verify"])
+def test_playbooks_that_follow_one_host_ask_whether_all_agree(name):
+    assert '"__kubegpu_deployed": true' in json.dumps(load(name))
+    (task,) = load("tasks/one_cluster")
+    asked = task["ansible.builtin.set_fact"]["__kubegpu_cluster"]
+    assert "one_cluster(hostvars, deployed=__kubegpu_deployed | default(false))" in asked

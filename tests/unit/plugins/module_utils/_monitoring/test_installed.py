@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads import recognize
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.installed import (
     read_monitoring,
 )
@@ -57,3 +58,28 @@ def test_a_cluster_without_the_operator_is_asked_once_for_it():
     server = Server({})
     assert read_monitoring(server, "kubegpu") == {"kinds": [], "objects": []}
     assert [path for path in server.asked if "coreos" in path] == [API]
+
+
+def test_what_an_earlier_run_made_in_another_namespace_is_read_too():
+    def exporter(namespace, name="kubegpu-dcgm-exporter", owner="kubegpu.nodes"):
+        labels = {"app.kubernetes.io/managed-by": owner}
+        pod = {"spec": {"containers": [{"name": "x", "image": "a/dcgm-exporter:1"}]}}
+        metadata = {"namespace": namespace, "name": name, "labels": labels}
+        return {"metadata": metadata, "spec": {"template": pod}}
+
+    items = [
+        exporter("kubegpu"), exporter("old"), exporter("team", "dcgm-exporter"),
+        exporter("operator", owner="Helm"),
+    ]  # fmt: skip
+    server = Server({
+        "/api/v1/namespaces/old": item("old"),
+        "/api/v1/namespaces/old/configmaps/kubegpu-gpus-dashboard": item("x", "old"),
+        "/apis/apps/v1/namespaces/kubegpu/daemonsets/kubegpu-dcgm-exporter": item("y"),
+    })  # fmt: skip
+    found = read_monitoring(server, "kubegpu", recognize(items, "DaemonSet"))["objects"]
+    assert [(one["kind"], one["metadata"]["namespace"]) for one in found] == [
+        ("DaemonSet", "kubegpu"), ("ConfigMap", "old"),
+    ]  # fmt: skip
+    assert not [path for path in server.asked if "/team/" in path or "/operator/" in path]
+    # Those of the whole cluster are asked for once.
+    assert len(server.asked) == len(set(server.asked))

@@ -102,3 +102,7 @@ def test_the_device_plugin():
     assert row(applied, changed=False) == (["none"], ["up to date"])
     assert row({"action": "refuse", "text": "no"}) == (["refused"], ["no"])
     assert row({"action": "leave", "others": ["an operator"]})[1] == ["the cluster has an operator"]
+    assert row({**applied, "earlier": ["old"]}) == (
+        ["apply DaemonSet", "remove ours from namespace old"],
+        ["because", "an earlier run deployed it there"],
+    )
