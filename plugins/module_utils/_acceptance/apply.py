@@ -35,8 +35,9 @@ Object = Mapping[str, Any]
 _CUDA_DEVICE = "/dev/nvidia-uvm"
 #: Daemons that hold the driver and compute nothing.
 _DAEMONS = ("nvidia-persistenced.service", "nvidia-dcgm.service", "nvidia-dcgm-exporter.service")
-# Status of coreutils' timeout when it has ended its program, and when it had to kill it.
-_TIMED_OUT = (124, 137)
+# Status of coreutils' timeout when it has ended its program, and when it had to kill it, which
+# kills the group that it is in itself.
+_TIMED_OUT = (124, 137, -9)
 # Seconds from SIGTERM, with which dcgmi ends its diag, to SIGKILL; and until timeout itself is.
 _UNTIL_KILL, _UNTIL_GROUP = 20, 30
 _MOST_OUTPUT = 1 << 30
@@ -174,7 +175,8 @@ def _run(node: Dependencies, test: Test, argv: list[str]) -> tuple[Ended, str]:
 
 
 def _judge(test: Test, ended: Ended, text: str) -> Outcome:
-    if ended.hang is not None or ended.rc in _TIMED_OUT:
+    late = ended.rc in _TIMED_OUT and ended.seconds >= test.timeout
+    if ended.hang is not None or late:
         return Outcome((Judged(_timed_out(test, ended, text)),))
     if test.test == DCGM:
         answer = {"rc": ended.rc, "stdout": text, "stderr": ended.stderr}

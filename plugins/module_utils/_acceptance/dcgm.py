@@ -22,7 +22,8 @@ from .types import ERROR, INFO, WARNING, Judged, Outcome
 Object = Mapping[str, Any]
 
 _ROOT = "DCGM"
-_TIMED_OUT = (124, 137)
+# timeout ended it, or had to kill the group that it is in itself.
+_TIMED_OUT = (124, 137, -9)
 _MISSING = 127
 _MOST = 500
 _FAIL, _PASS, _WARN = "fail", "pass", "warn"
