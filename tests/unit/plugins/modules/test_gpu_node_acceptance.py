@@ -151,7 +151,11 @@ def test_what_the_diag_prints_is_judged(node, how, expected):
     assert node.calls() == [["dcgmi", "diag", "--run", "2", "--json"]]
     if how == "fail 30 4":
         (found,) = answer["findings"]
-        assert (found["error_id"], found["error"], found["action"]) == (30, "LOW_BANDWIDTH", "triage")
+        assert (found["error_id"], found["error"], found["action"]) == (
+            30,
+            "LOW_BANDWIDTH",
+            "triage",
+        )
         assert found["subject"] == "GPU 1" and "nvidia-bug-report.sh" in found["next_step"]
     if how == "busy":
         assert "already running" in answer["findings"][0]["evidence"]
@@ -166,8 +170,12 @@ def test_the_engine_of_dcgm_runs_only_for_its_test(node):
 
 @pytest.mark.parametrize(
     ("how", "expected"),
-    [("pass", []), ("slow", [("bandwidth_low", "error")]), ("error", [("nvbandwidth_not_run", "error")])],
-)  # fmt: skip
+    [
+        ("pass", []),
+        ("slow", [("bandwidth_low", "error")]),
+        ("error", [("nvbandwidth_not_run", "error")]),
+    ],
+)
 def test_bandwidths(node, how, expected):
     answer = node.test("nvbandwidth", how, thresholds={"h2d": 50})
     assert codes(answer) == expected
@@ -178,8 +186,12 @@ def test_bandwidths(node, how, expected):
 
 @pytest.mark.parametrize(
     ("how", "expected"),
-    [("pass", []), ("faulty", [("gpu_burn_faulty", "error")]), ("dies", [("gpu_burn_not_run", "error")])],
-)  # fmt: skip
+    [
+        ("pass", []),
+        ("faulty", [("gpu_burn_faulty", "error")]),
+        ("dies", [("gpu_burn_not_run", "error")]),
+    ],
+)
 def test_burning(node, how, expected):
     assert codes(node.test("gpu_burn", how, minutes=1)) == expected
     kernel = str(node.programs / "compare.ptx")
