@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.options import argument_spec, check_at_least, read_arguments, wrong_value
-from .data import BANDWIDTH_TESTS, LEVELS
+from .data import BANDWIDTH_TESTS, LEVELS, TOOLS
 from .types import AUTO, NEVER, REQUIRED, Request
 
 PREFIX = "gpu_acceptance_"
@@ -21,6 +21,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = argument_spec(
     dcgm=_TOOL,
     nvbandwidth=_TOOL,
     gpu_burn=_TOOL,
+    programs={"options": {tool: {"type": "str"} for tool in TOOLS}},
     expect={
         "options": {
             "gpus": {"type": "int"},

@@ -35,6 +35,8 @@ class Request:
     dcgm: str = AUTO
     nvbandwidth: str = AUTO
     gpu_burn: str = AUTO
+    #: Names or paths of the programs.
+    programs: Mapping[str, Any] = field(default_factory=dict)
     burn_minutes: int = 60
     #: Seconds for each test; 0 for those of its level.
     timeout: int = 0

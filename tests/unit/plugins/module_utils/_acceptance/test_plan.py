@@ -159,6 +159,7 @@ def test_a_node_is_not_tested_twice_without_a_reason(done, options, reason):
         ({"thresholds": {"h3d": 1}}, "gpu_acceptance_thresholds.h3d"),
         ({"expect": {"cards": 8}}, "gpu_acceptance_expect"),
         ({"expect": {"gpus": "many"}}, "gpu_acceptance_expect.gpus"),
+        ({"programs": {"nccl": "/x"}}, "gpu_acceptance_programs"),
         ({"dcgm": "present"}, "gpu_acceptance_dcgm"),
     ],
 )
