@@ -35,7 +35,8 @@ def plan(host: str, gpu_node: Object, options: Object, looked: Object, cluster: 
     :param cluster: the result of the maintenance module in check mode.
     :raises InputError: a value is wrong.
     """
-    failure = str(looked.get("msg") or "") if looked.get("failed") else ""
+    # The tasks do not fail, so that their messages are the reasons in the table.
+    failure = "" if "programs" in looked else str(looked.get("msg") or "It was not looked at.")
     if not failure and "nodes" not in cluster:
         failure = str(cluster.get("msg") or "Nothing was asked about work on the node.")
     return plan_host(

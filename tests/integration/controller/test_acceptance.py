@@ -94,7 +94,7 @@ class Acceptances(Upgrades):
         (actions / "gpu_node_maintenance.py").write_text(text.replace(USED, some))
         devices = [
             {"uuid": uuid, "address": f"0000:3{number}:00.0", "name": "Tesla T4",
-             "mig_mode": None, "ecc_mode": "enabled"}
+             "mig_mode": None, "ecc_mode": "enabled", "memory_total": 15360, "mig_devices": []}
             for number, uuid in enumerate(("GPU-a", "GPU-b"))
         ]  # fmt: skip
         nvml = {"driver_version": DRIVER, "cuda_version": "13.0", "devices": devices}

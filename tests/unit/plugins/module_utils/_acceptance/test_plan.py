@@ -34,7 +34,7 @@ IDLE = {"node": "gpu1", "findings": [], "evicted": [], "waiting": []}
 def facts(uuids=UUIDS, name="Tesla T4", mig=None, **changes):
     devices = [
         {"uuid": uuid, "address": f"0000:3{number}:00.0", "name": name, "mig_mode": mig,
-         "ecc_mode": "enabled"}
+         "ecc_mode": "enabled", "memory_total": 15360, "mig_devices": []}
         for number, uuid in enumerate(uuids)
     ]  # fmt: skip
     nvml = {"driver_version": DRIVER, "cuda_version": "13.0", "devices": devices}
