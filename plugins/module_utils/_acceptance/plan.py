@@ -132,8 +132,12 @@ def _why(request: Request, facts: Object) -> str:
 
 
 def _leaves(row: Object | None) -> tuple[str, ...]:
-    found = [*((row or {}).get("evicted") or ()), *((row or {}).get("waiting") or ())]
-    return tuple(dict.fromkeys(f"{one['namespace']}/{one['name']}" for one in found))
+    """Return the pods that use GPUs: those that would leave, and those that may not."""
+    seen = row or {}
+    found = [*(seen.get("evicted") or ()), *(seen.get("waiting") or ())]
+    names = [f"{one['namespace']}/{one['name']}" for one in found]
+    names += [str(one["pod"]) for one in seen.get("findings") or () if one.get("pod")]
+    return tuple(dict.fromkeys(names))
 
 
 def _refusals(request: Request, host: Host, leave: Sequence[str]) -> list[Finding]:

@@ -105,6 +105,8 @@ def test_a_level_without_any_program_is_refused_but_the_quick_one_needs_none():
         ({"looked": {"users": ["python (pid 7)"]}}, "gpus_in_use"),
         ({"drain": {**IDLE, "evicted": [{"namespace": "ml", "name": "web"}]}}, "gpus_in_use"),
         ({"drain": {**IDLE, "waiting": [{"namespace": "ml", "name": "web"}]}}, "gpus_in_use"),
+        ({"drain": {**IDLE, "findings": [{"code": "unmanaged_pod", "cause": "x", "pod": "a/b"}]}},
+         "gpus_in_use"),
         ({"drain": {**IDLE, "findings": [{"code": "held_by_other", "cause": "r2"}]}},
          "held_by_other"),
         ({"failure": "It did not answer."}, "not_looked_at"),
