@@ -204,14 +204,17 @@ def test_a_host_that_was_not_looked_at_is_refused():
     assert (report["outcome"], report["findings"][0]["cause"]) == ("refused", "No Python.")
 
 
-def test_a_lost_node_is_unreachable():
+@pytest.mark.parametrize("in_a_loop", [True, False])
+def test_a_lost_node_is_unreachable(in_a_loop):
     host = Host(**IN_CLUSTER)
     host.planned()
     host.tested()
     host.facts["gpu_acceptance_result"] = {**host.result, "outcome": "", "at": "", "findings": []}
+    lost = {"msg": "No route to host", "lost_connection": True, "failed": True}
+    loop = {"msg": "One or more items failed", "results": [{"test": "dcgm"}, lost]}
     host.set(
         "test", "Store the failure", ansible_failed_task={"name": "Run the tests"},
-        ansible_failed_result={"msg": "No route to host", "lost_connection": True},
+        ansible_failed_result=loop if in_a_loop else lost,
     )  # fmt: skip
     host.released()
     report = host.reported()
