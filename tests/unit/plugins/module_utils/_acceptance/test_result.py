@@ -31,12 +31,9 @@ LOW = {"code": "dcgm_failed", "severity": "error", "subject": "GPU 1", "error_id
        "evidence": "", "next_step": "Run it."}  # fmt: skip
 
 
-def test(findings=(), values=None, name="dcgm"):
+def ran(findings=(), values=None, name="dcgm"):
     return {"test": name, "findings": list(findings), "values": values or {}, "seconds": 3,
             "skipped": [], "version": "4.6"}  # fmt: skip
-
-
-test.__test__ = False
 
 
 def judged(tests=(), layers=(OK,), health=(HEALTHY, HEALTHY), expect=None, gpu_node=None):
@@ -51,7 +48,7 @@ def codes(result):
 
 
 def test_a_node_without_an_error_passes():
-    found = judged([test([{**LOW, "severity": "warning"}]), test(values={"h2d": {"0": 55.0}})])
+    found = judged([ran([{**LOW, "severity": "warning"}]), ran(values={"h2d": {"0": 55.0}})])
     assert found["outcome"] == "passed" and found["values"] == {"h2d": {"0": 55.0}}
     assert record(found) == {
         "passed": True, "at": AT, "level": "standard", "driver": DRIVER, "gpus": UUIDS,
@@ -63,7 +60,7 @@ def test_a_node_without_an_error_passes():
 def test_an_error_of_any_part_fails_it():
     sick = {"code": "gpu_lost", "severity": "error", "address": "0000:30:00.0", "cause": "Lost."}
     for given, code in (
-        ({"tests": [test([LOW])]}, "dcgm_failed"),
+        ({"tests": [ran([LOW])]}, "dcgm_failed"),
         ({"layers": [OK, {"layer": "container", "ok": False, "cause": "No."}]}, "container_failed"),
         ({"layers": []}, "not_verified"),
         ({"health": [{**HEALTHY, "findings": [sick]}, HEALTHY]}, "gpu_lost"),
@@ -113,7 +110,7 @@ def test_the_report_tells_each_host():
         "c": planned(looked={"users": ["python (pid 7)"]}).to_json(),
         "d": planned().to_json(),
     }
-    data = reported({"a": {**judged([test([LOW])]), "held": True}}, plans, {"b": done})
+    data = reported({"a": {**judged([ran([LOW])]), "held": True}}, plans, {"b": done})
     outcomes = {name: one["outcome"] for name, one in data["hosts"].items()}
     assert outcomes == {"a": "failed", "b": "unchanged", "c": "refused", "d": "not_started"}
     assert not data["ok"] and data["hosts"]["a"]["kept"] and not data["hosts"]["c"]["kept"]
@@ -128,7 +125,7 @@ def test_the_report_tells_each_host():
 def test_slow_twins_are_told_but_fail_nobody():
     values = {"h2d": {"0": 12.0, "1": 12.0}}
     slow = {"h2d": {"0": 12.0, "1": 5.0}}
-    data = reported({"a": judged([test(values=values)]), "b": judged([test(values=slow)])})
+    data = reported({"a": judged([ran(values=values)]), "b": judged([ran(values=slow)])})
     assert data["ok"] and codes(data["hosts"]["b"]) == ["bandwidth_below_twins"]
     assert codes(data["hosts"]["a"]) == []
 
