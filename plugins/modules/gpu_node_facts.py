@@ -437,6 +437,22 @@ ansible_facts:
             textfile_directories: [/var/lib/prometheus/node-exporter]
             python: /usr/bin/python3
             listeners: {"22": "", "9100": ""}
+        acceptance:
+          description: >-
+            The last result of the playbook C(kubegpu.nodes.accept): C(passed), C(at) (time),
+            C(level), C(driver), C(gpus) (their UUIDs), C(tests) (the programs that were run) and
+            C(causes) (why it failed). V(null) if the node was never tested, or only root can read
+            it.
+          returned: always
+          type: dict
+          sample:
+            passed: true
+            at: "2026-11-24T02:10:00+00:00"
+            level: standard
+            driver: 580.126.09
+            gpus: [GPU-3b5c8d1e-0000-0000-0000-000000000000]
+            tests: [dcgm, nvbandwidth]
+            causes: []
         problems:
           description: >-
             The problems of the node, with C(code) (in snake case), C(cause), C(evidence) and

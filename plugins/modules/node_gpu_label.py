@@ -49,6 +49,7 @@ options:
       - C(labels) and C(annotations) are mappings. A null value means that the label is omitted.
       - C(taints) is a list of mappings with C(key), C(effect) (V(NoSchedule), V(PreferNoSchedule),
         V(NoExecute)) and optionally C(value).
+      - C(drop_taints) is a list of keys of taints to take away, whoever set them.
       - C(machine_id) is the machine ID of the host, as in C(gpu_node.os.machine_id) of
         M(kubegpu.nodes.gpu_node_facts). C(name) is the node's name if it differs from the key.
       - All fields that this module manages are removed from a node with an empty value.

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.options import (
+    read_request as read_acceptance,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     InputError,
     KubegpuError,
@@ -281,6 +284,8 @@ def _read(role: str, given: Mapping[str, Any]) -> str:
             read_exporter({**options, "method": None, "counters": None})
         elif role == "gpu_upgrade":
             read_upgrade(options)
+        elif role == "gpu_acceptance":
+            read_acceptance(options)
     except KubegpuError as error:
         return str(error)
     return ""

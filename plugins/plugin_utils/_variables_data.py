@@ -73,6 +73,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "gpu_monitoring": ("monitoring", False),
     "gpu_verify": ("verify", False),
     "gpu_upgrade": ("upgrade", True),
+    "gpu_acceptance": ("acceptance", False),
     "gpu_diagnose": ("diagnose", False),
     "gpu_report": ("report", False),
 }

@@ -211,6 +211,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_maintenance": "Maintenance of nodes",
     "_host_maintenance": "Maintenance of hosts without Kubernetes",
     "_upgrade": "Rolling upgrade",
+    "_acceptance": "Acceptance of a node",
     "_verify": "Verification of a node",
     "_health": "Health of GPUs",
     "_root_causes": "Diagnosis",

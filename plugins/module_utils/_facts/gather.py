@@ -40,6 +40,7 @@ from .._packages.installed import (
     read_versionlock_toml,
     read_zypp_locks,
 )
+from .._record.acceptance import read_acceptance
 from .._record.converged import cached_report, converged_fingerprints
 from .._record.options import STATE_PATH
 from .._toolkit.facts import read_repositories, read_toolkit
@@ -123,6 +124,7 @@ def gather(
         "nvml": None if nvml is None else with_mig(reader, nvml),
         "mig": read_setup(reader, record, read_checksums(reader, BOOT_PATHS)),
         "exporter": read_exporter(reader, units, packages, record),
+        "acceptance": read_acceptance(record),
     }
     problems = (
         *find_problems(node, nvml_error, rpm_error),

@@ -31,6 +31,7 @@ _NODE_ARGUMENTS: dict[str, dict[str, Any]] = {
             "effect": {"type": "str", "required": True, "choices": list(EFFECTS)},
         },
     },
+    "drop_taints": {"type": "list", "elements": "str"},
 }
 #: The options of the filter gpu_node_labels.
 LABEL_ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -62,6 +63,7 @@ def _read_request(key: str, given: Mapping[str, Any]) -> Request:
         labels=_texts(where, "labels", given["labels"] or {}),
         annotations=_texts(where, "annotations", given["annotations"] or {}),
         taints=_read_taints(where, given["taints"] or ()),
+        drop_taints=tuple(given["drop_taints"] or ()),
     )
     for name, value in request.labels.items():
         _check_key(f"{where}.labels", name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from .desired import is_discovered
@@ -25,9 +26,7 @@ def without_discovered(request: Request) -> tuple[Request, tuple[str, ...]]:
     if not left:
         return request, ()
     labels = {name: value for name, value in request.labels.items() if name not in left}
-    return Request(
-        request.key, request.name, request.machine_id, labels, request.annotations, request.taints
-    ), left
+    return replace(request, labels=labels), left
 
 
 def plan(request: Request, node: Node, *, force: bool = False) -> Plan:
@@ -92,7 +91,7 @@ def _plan_taints(
         is_managed = before.get(taint.identity) == taint
         requested = wanted.pop(taint.identity, None)
         if requested is None:
-            if not is_managed:
+            if not is_managed and taint.key not in request.drop_taints:
                 after.append(data)
         elif requested == taint:
             # An unmanaged taint that equals the request stays unmanaged.

@@ -50,6 +50,8 @@ class Request:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+    #: Keys of taints that go, whoever set them.
+    drop_taints: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:

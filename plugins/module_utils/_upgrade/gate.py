@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._acceptance.checks import judge_health, judge_layers
+from .._acceptance.dcgm import judge_diag
 from .._core.finding import Finding
-from .dcgm import judge_diag
 
 GATES = ("layers", "health", "pod", "dcgm")
 #: Layers of the verification that the cluster tells.
@@ -76,11 +77,11 @@ def judge(
             )
         )
     if "layers" in gates:
-        found += _layers([one for one in layers if one["layer"] not in _OF_CLUSTER], "node")
+        found += judge_layers([one for one in layers if one["layer"] not in _OF_CLUSTER], "node")
     if "pod" in gates:
-        found += _layers([one for one in layers if one["layer"] in _OF_CLUSTER], "cluster")
+        found += judge_layers([one for one in layers if one["layer"] in _OF_CLUSTER], "cluster")
     if "health" in gates:
-        found += _health(health)
+        found += judge_health(health)
     if "dcgm" in gates:
         found += judge_diag(diag or {})
     return found
@@ -89,42 +90,3 @@ def judge(
 def calls_for_way_back(findings: Sequence[Object]) -> bool:
     """Return whether the earlier versions could help: something of the node itself is wrong."""
     return any(finding["code"] not in _UNPROVEN for finding in findings)
-
-
-def _layers(layers: Sequence[Object], what: str) -> list[Finding]:
-    if not layers:
-        return [
-            Finding(
-                "not_verified",
-                f"No layer of the {what} was verified.",
-                "",
-                "See the task of gpu_verify in the output above.",
-            )
-        ]
-    return [
-        Finding(
-            str(one.get("code") or f"{one['layer']}_failed"),
-            f"{one['layer']}: {one.get('cause') or 'failed'}",
-            str(one.get("evidence") or ""),
-            str(one.get("next_step") or ""),
-        )
-        for one in layers
-        if one["ok"] is False
-    ]
-
-
-def _health(results: Sequence[Object]) -> list[Finding]:
-    """Return what is wrong with GPUs now and was not before the change."""
-    found: dict[tuple[str, str], Finding] = {}
-    for result in results:
-        new = result.get("new")
-        for one in result.get("findings") or () if new is None else new:
-            if one.get("severity") == "error":
-                where = f" ({one['address']})" if one.get("address") else ""
-                found[one["code"], one.get("address") or ""] = Finding(
-                    one["code"],
-                    f"{one['cause']}{where}",
-                    str(one.get("evidence") or ""),
-                    str(one.get("next_step") or ""),
-                )
-    return list(found.values())

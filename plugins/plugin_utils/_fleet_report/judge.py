@@ -45,6 +45,7 @@ def find_causes(source: Source) -> list[Cause]:
         *_failure(source),
         *_node_causes(source),
         *_upgrade(source),
+        *_acceptance(source),
         *_plan(source),
         *_left(source),
     ]
@@ -253,6 +254,25 @@ def _upgrade(source: Source) -> list[Cause]:
     ]
 
 
+def _acceptance(source: Source) -> list[Cause]:
+    """Return that the last tests of the node failed."""
+    done = mapping((source.facts or {}).get("acceptance"))
+    if not done or done.get("passed"):
+        return []
+    return [
+        Cause(
+            "not_accepted",
+            ERROR,
+            f"The node failed the acceptance at the level {text(done.get('level'))} on "
+            f"{text(done.get('at'))}.",
+            "acceptance",
+            "; ".join(texts(sequence(done.get("causes")))),
+            "Repair what the tests found, and run accept again.",
+            "ansible-playbook kubegpu.nodes.accept",
+        )
+    ]
+
+
 def _plan(source: Source) -> list[Cause]:
     """Return what the plan refuses, and that site would change the node."""
     steps = sequence(source.plan.get("steps"))
@@ -312,4 +332,15 @@ def remarks(source: Source) -> tuple[str, ...]:
     left = [one for one in texts(source.left) if one.partition(" ")[0].rstrip(":") not in _LEFT]
     shown = [one for one in texts(warnings) if one.partition(" ")[0].rstrip(":") not in _LEFT]
     problems = {text(one.get("cause")) for one in sequence((source.facts or {}).get("problems"))}
-    return tuple(one for one in dict.fromkeys((*shown, *left)) if one not in problems)
+    found = [one for one in dict.fromkeys((*shown, *left)) if one not in problems]
+    return (*_accepted(source), *found)
+
+
+def _accepted(source: Source) -> tuple[str, ...]:
+    done = mapping((source.facts or {}).get("acceptance"))
+    if not done.get("passed"):
+        return ()
+    return (
+        f"accepted {text(done.get('at'))} at the level {text(done.get('level'))}, with driver "
+        f"{text(done.get('driver'))}",
+    )

@@ -18,6 +18,7 @@ import yaml
 
 ROLES = Path(__file__).parents[3] / "roles"
 SPEAKERS = {
+    "gpu_acceptance": {"kubegpu.nodes.gpu_node_maintenance"},
     "gpu_diagnose": {"kubegpu.nodes.gpu_cluster_info"},
     "gpu_monitoring": {"kubegpu.nodes.gpu_cluster_info"},
     "gpu_node_labels": {"kubegpu.nodes.node_gpu_label"},

@@ -28,6 +28,7 @@ FAILING = {
     "gpu_cluster_info": ("read_expected", {}),
     "gpu_exporter": ("module_runner", {}),
     "gpu_host_maintenance": ("read_request", {"name": "a", "state": "cordoned", "run": "a"}),
+    "gpu_node_acceptance": ("module_stream", {"step": "look"}),
     "gpu_node_health": ("module_stream", {}),
     "gpu_node_maintenance": ("read_request", {"nodes": {}, "state": "cordoned", "run": "a"}),
     "gpu_node_verify": ("module_runner", {}),

@@ -55,6 +55,7 @@ def test_every_module_that_changes_a_node_has_it():
     called = set()
     for role in (
         "nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit", "gpu_verify", "gpu_upgrade",
+        "gpu_acceptance",
     ):  # fmt: skip
         for path in (ROOT / "roles" / role / "tasks").glob("*.yml"):
             called |= set(modules(yaml.safe_load(path.read_text(encoding="utf-8"))))
@@ -85,8 +86,15 @@ def test_every_play_that_works_in_batches_says_so():
                     assert "gpu_upgrade('serial'" in play["serial"]
                     continue
                 assert "rollout('serial'" in play["serial"]
-                assert any("rescue" in task for task in play["tasks"])
-    assert seen == 6
+                # The role of accept rescues what it does on a node by itself.
+                assert path.stem == "accept" or any("rescue" in task for task in play["tasks"])
+    assert seen == 7
+
+
+def test_what_an_acceptance_does_on_a_node_is_rescued():
+    path = ROOT / "roles" / "gpu_acceptance" / "tasks" / "test.yml"
+    (task,) = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert task["ignore_unreachable"] is True and task["rescue"] and task["block"]
 
 
 @pytest.mark.parametrize("name", ["record", "change", "restore", "gate"])

@@ -36,7 +36,7 @@ from tests.unit.plugins.module_utils._hardware.test_nvml import (
 KEYS = {
     "": "os python gpus nvswitches nvswitch_bridges kernel_drivers device_nodes driver secure_boot "
     "nouveau kernels cuda container_toolkit amd_container_toolkit amd_driver repositories "
-    "runtimes kubelet nvml mig exporter problems",
+    "runtimes kubelet nvml mig exporter acceptance problems",
     "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id",
     "python": "version tomlkit pynvml",
     "driver": "loaded installed userland kernel_module coherent_memory source packages dkms held "

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -205,6 +206,16 @@ def test_the_same_key_with_another_effect_is_another_taint():
 def test_a_taint_that_was_there_as_wished_is_not_taken_over():
     now = node(taints=[GPU])
     assert not plan(request(taints=[GPU]), now).differs
+
+
+def test_a_taint_can_be_taken_away_whoever_set_it():
+    now = node(taints=[GPU, THEIRS])
+    wish = dataclasses.replace(request(), drop_taints=(GPU["key"],))
+    assert patch_of(plan(wish, now), now) == ([THEIRS], None)
+    assert not plan(wish, node(taints=[THEIRS])).differs
+    # What is asked for stays.
+    both = dataclasses.replace(request(taints=[GPU]), drop_taints=(GPU["key"],))
+    assert not plan(both, now).differs
 
 
 def test_a_taint_of_ours_that_somebody_removed_comes_back():

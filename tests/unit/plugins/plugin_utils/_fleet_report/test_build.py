@@ -300,3 +300,21 @@ def test_secrets_and_control_characters_are_taken_out():
     failure = {"task": "x", "refused": False, "message": "token=abcdef \x1b[2J\u202e"}
     found = report({"a": {**FLEET["gpu-01"], "kubegpu_failure": failure}})
     assert found["actions"][0]["cause"] == "token=*** \\x1b[2J\\u202e"
+
+
+def test_an_acceptance_is_a_remark_and_a_failed_one_a_cause():
+    done = {"passed": True, "at": "2026-11-24T02:00:00+00:00", "level": "burn_in", "driver": "580",
+            "gpus": [], "tests": ["dcgm"], "causes": []}  # fmt: skip
+    fleet = copy.deepcopy(FLEET)
+    fleet["gpu-01"]["ansible_facts"]["gpu_node"]["acceptance"] = done
+    fleet["gpu-03"]["ansible_facts"]["gpu_node"]["acceptance"] = {
+        **done, "passed": False, "causes": ["The test pcie of DCGM failed."],
+    }  # fmt: skip
+    found = report(fleet)
+    assert node_of(found, "gpu-01")["notes"][0] == (
+        "accepted 2026-11-24T02:00:00+00:00 at the level burn_in, with driver 580"
+    )
+    assert node_of(found, "gpu-01")["state"] == "ready"
+    failed = node_of(found, "gpu-03")
+    assert failed["state"] == "failed" and failed["causes"][0]["id"] == "not_accepted"
+    assert failed["causes"][0]["evidence"] == "The test pcie of DCGM failed."

@@ -1,0 +1,207 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judge a node by its tests, its record, and the report of a run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .checks import judge_health, judge_layers
+from .data import TITLES
+from .expected import compare, gpu_set, product
+from .nvbandwidth import compare_twins
+from .types import (
+    BAD,
+    ERROR,
+    FAILED,
+    NOT_STARTED,
+    NOTHING,
+    PASSED,
+    PLANNED,
+    REFUSE,
+    REFUSED,
+    UNCHANGED,
+    WARNING,
+    Judged,
+)
+
+Object = Mapping[str, Any]
+_MOST_CAUSES = 5
+_KEPT = (
+    "the node stays out of work. Next step: repair it and run accept again, which gives it back if "
+    "it passes; gpu_acceptance_required: true gives it back with its taint"
+)
+
+
+def judge(
+    plan: Object,
+    gpu_node: Object,
+    *,
+    layers: Sequence[Object],
+    health: Sequence[Object],
+    tests: Sequence[Object],
+    expect: Object,
+    at: str,
+) -> dict[str, Any]:
+    """Return the result of a node.
+
+    :param layers: the layers of the verification.
+    :param health: results of ``gpu_node_health``, before the tests and after them.
+    :param tests: results of the tests.
+    :param expect: what is expected of the hardware.
+    :param at: the time.
+    """
+    judged = [
+        *compare(gpu_node, health[0] if health else {}, expect),
+        *map(Judged, judge_layers(layers, "node")),
+        *map(Judged, judge_health(health)),
+        *(Judged(one, WARNING) for one in judge_health(health, WARNING)),
+    ]
+    findings = [one.to_json() for one in judged]
+    for test in tests:
+        findings += test.get("findings") or ()
+    passed = not any(one["severity"] == ERROR for one in findings)
+    return {
+        "outcome": PASSED if passed else FAILED,
+        "at": at,
+        "level": plan["level"],
+        "driver": str((gpu_node.get("driver") or {}).get("loaded") or ""),
+        "gpus": gpu_set(gpu_node),
+        "product": product(gpu_node),
+        "tests": [
+            {name: test.get(name) for name in ("test", "seconds", "version", "skipped")}
+            for test in tests
+        ],
+        "values": next((one["values"] for one in tests if one.get("values")), {}),
+        "findings": findings,
+    }
+
+
+def record(result: Object) -> dict[str, Any]:
+    """Return what the node's record keeps of a result."""
+    errors = [one for one in result["findings"] if one["severity"] == ERROR]
+    return {
+        "passed": result["outcome"] == PASSED,
+        "at": result["at"],
+        "level": result["level"],
+        "driver": result["driver"],
+        "gpus": list(result["gpus"]),
+        "tests": [str(one["test"]) for one in result["tests"]],
+        "causes": [str(one["cause"]) for one in errors[:_MOST_CAUSES]],
+    }
+
+
+def outcome_of(plan: Object, result: Object, *, checked: bool) -> str:
+    """Return how a host ended.
+
+    :param result: what the run noted of it.
+    :param checked: whether the run only planned.
+    """
+    noted = str(result.get("outcome") or "")
+    if noted:
+        return noted
+    action = plan.get("action")
+    if action == REFUSE:
+        return REFUSED
+    if action == NOTHING:
+        return UNCHANGED
+    return PLANNED if checked else NOT_STARTED
+
+
+def report(
+    plans: Mapping[str, Object],
+    results: Mapping[str, Object],
+    records: Mapping[str, Object | None],
+    *,
+    ended: str,
+    checked: bool,
+) -> dict[str, Any]:
+    """Return the content of the report.
+
+    :param plans: the plan of each host.
+    :param results: what the run noted of the hosts that it tested.
+    :param records: the record of each host's acceptance, which is all of one that is unchanged.
+    """
+    twins = compare_twins(
+        {
+            name: (str(one.get("product") or ""), one.get("values") or {})
+            for name, one in results.items()
+        }
+    )
+    hosts = {}
+    for name, plan in plans.items():
+        result = results.get(name) or {}
+        done = result if result.get("at") else records.get(name) or {}
+        hosts[name] = {
+            "outcome": outcome_of(plan, result, checked=checked),
+            "level": str(done.get("level") or plan["level"]),
+            "at": str(done.get("at") or ""),
+            "driver": str(done.get("driver") or ""),
+            "reason": plan["reason"],
+            "tests": result.get("tests") or [],
+            "missing": plan["missing"],
+            "values": result.get("values") or {},
+            "kept": bool(result.get("held")) and not result.get("released"),
+            "findings": [
+                *(result.get("findings") or plan["findings"]),
+                *(one.to_json() for one in twins.get(name, ())),
+            ],
+        }
+    return {
+        "ended": ended,
+        "ok": not any(one["outcome"] in BAD for one in hosts.values()),
+        "hosts": hosts,
+    }
+
+
+def plan_rows(plans: Mapping[str, Object]) -> list[dict[str, Any]]:
+    """Return the table of the plans."""
+    return [
+        {
+            "node": name,
+            "level": plan["level"],
+            "tests": [TITLES[one["test"]] for one in plan["tests"]]
+            or ["-" if plan["action"] != "run" else "layers and health"],
+            "why": plan["reason"] or plan["action"],
+            "leave": list(plan["leave"]) or ["-"],
+            "notes": [
+                *(note(one) for one in plan["findings"]),
+                *(_lacks(plan) if plan["action"] == "run" else ()),
+            ],
+        }
+        for name, plan in plans.items()
+    ]
+
+
+def rows(data: Object) -> list[dict[str, Any]]:
+    """Return the table of a report."""
+    return [
+        {
+            "node": name,
+            "outcome": one["outcome"].replace("_", " "),
+            "level": one["level"],
+            "at": one["at"] or "-",
+            "tests": [TITLES.get(test["test"], test["test"]) for test in one["tests"]] or ["-"],
+            "notes": [
+                note(finding) for finding in one["findings"] if finding.get("severity") != "info"
+            ]
+            + (_lacks(one) if one["outcome"] in (PASSED, FAILED) else [])
+            + ([_KEPT] if one["kept"] else []),
+        }
+        for name, one in data["hosts"].items()
+    ]
+
+
+def _lacks(one: Object) -> list[str]:
+    names = ", ".join(TITLES[tool] for tool in one["missing"])
+    return [f"not installed, and so not run: {names}"] if names else []
+
+
+def note(finding: Object) -> str:
+    """Return a finding as one line."""
+    where = f"{finding['subject']}: " if finding.get("subject") else ""
+    step = f" Next step: {finding['next_step']}" if finding.get("next_step") else ""
+    return f"{where}{finding['cause']}{step}"

@@ -1,0 +1,98 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Types of the acceptance: request, what a test found, plan of a host. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._core.finding import Finding
+
+ERROR, WARNING, INFO = "error", "warning", "info"
+
+# What is done with a host.
+RUN, NOTHING, REFUSE = "run", "none", "refuse"
+# How a host ended.
+PASSED, FAILED, UNCHANGED = "passed", "failed", "unchanged"
+REFUSED, BLOCKED, UNREACHABLE = "refused", "blocked", "unreachable"
+PLANNED, NOT_STARTED = "planned", "not_started"
+#: They fail the run.
+BAD = (FAILED, REFUSED, BLOCKED, UNREACHABLE, NOT_STARTED)
+
+AUTO, REQUIRED, NEVER = "auto", "required", "never"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asks for."""
+
+    level: str = "standard"
+    #: auto, required or never
+    dcgm: str = AUTO
+    nvbandwidth: str = AUTO
+    gpu_burn: str = AUTO
+    #: Names or paths of the programs.
+    programs: Mapping[str, Any] = field(default_factory=dict)
+    burn_minutes: int = 60
+    #: Seconds for each test; 0 for those of its level.
+    timeout: int = 0
+    #: Least bandwidths in GB/s instead of those that are known of the product.
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    #: gpus, product, ecc and link_width, each only if it is given.
+    expect: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether GPUs in use are drained instead of refused.
+    drain: bool = False
+    again: bool = False
+
+    def wants(self, tool: str) -> str:
+        return {"dcgm": self.dcgm, "nvbandwidth": self.nvbandwidth, "gpu_burn": self.gpu_burn}[tool]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finding with how bad it is.
+
+    :param severity: an error fails the node.
+    :param subject: the GPU, empty for the node.
+    :param error_id: DCGM's number of the error, with its name in ``error``.
+    :param action: what DCGM takes it for: isolate, reset, triage, config, monitor or unknown.
+    :param failed: whether the test itself says that it failed.
+    """
+
+    finding: Finding
+    severity: str = ERROR
+    subject: str = ""
+    error_id: int | None = None
+    error: str = ""
+    action: str = ""
+    failed: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.finding.as_problem(),
+            "severity": self.severity,
+            "subject": self.subject,
+            **(
+                {"error_id": self.error_id, "error": self.error, "action": self.action}
+                if self.error_id is not None
+                else {}
+            ),
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test gave.
+
+    :param values: what it measured, by test, and in it by GPU.
+    :param skipped: the parts that it did not test.
+    """
+
+    judged: tuple[Judged, ...] = ()
+    values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
+    version: str = ""

@@ -1,0 +1,129 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The acceptance of the hosts of a play, from their variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.options import read_request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.plan import Host, plan_host
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.result import report
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.types import (
+    BAD,
+    BLOCKED,
+    FAILED,
+    NOTHING,
+    PASSED,
+    RUN,
+)
+
+from ._hosts import facts
+
+Object = Mapping[str, Any]
+Hostvars = Mapping[str, Object]
+
+
+def plan(host: str, gpu_node: Object, options: Object, looked: Object, cluster: Object) -> Object:
+    """Return the plan of a host.
+
+    :param options: the variables of the role, without their prefix.
+    :param looked: the result of ``gpu_node_acceptance`` with ``step: look``.
+    :param cluster: the result of the maintenance module in check mode.
+    :raises InputError: a value is wrong.
+    """
+    # The tasks do not fail, so that their messages are the reasons in the table.
+    failure = "" if "programs" in looked else str(looked.get("msg") or "It was not looked at.")
+    if not failure and "nodes" not in cluster:
+        failure = str(cluster.get("msg") or "Nothing was asked about work on the node.")
+    return plan_host(
+        read_request(options),
+        Host(
+            name=host,
+            facts=gpu_node,
+            looked=looked,
+            drain=(cluster.get("nodes") or {}).get(host),
+            failure=failure,
+        ),
+    ).to_json()
+
+
+def plans(hosts: Sequence[str], hostvars: Hostvars) -> dict[str, Object]:
+    """Return the plans of the hosts that have one."""
+    found = {host: _fact(hostvars, host, "gpu_acceptance_plan") for host in hosts}
+    return {host: one for host, one in found.items() if one}
+
+
+def tested_hosts(hosts: Sequence[str], hostvars: Hostvars) -> list[str]:
+    """Return the hosts that are tested."""
+    return [host for host, one in plans(hosts, hostvars).items() if one["action"] == RUN]
+
+
+def leaving_hosts(hosts: Sequence[str], hostvars: Hostvars) -> list[str]:
+    """Return the hosts in work whose pods have to leave."""
+    return [
+        host
+        for host in tested_hosts(hosts, hostvars)
+        if _fact(hostvars, host, "gpu_acceptance_plan").get("leave")
+        and not _fact(hostvars, host, "gpu_acceptance_result").get("outcome")
+    ]
+
+
+def given_back(hosts: Sequence[str], hostvars: Hostvars, *, tainted: bool) -> list[str]:
+    """Return the hosts that are given back: a node that failed only if a taint keeps pods away.
+
+    A host without anything to do may be held by an earlier run that was killed.
+
+    :param tainted: whether a node that is not accepted has the taint.
+    """
+    found = []
+    for host, one in plans(hosts, hostvars).items():
+        result = _fact(hostvars, host, "gpu_acceptance_result")
+        ended = result.get("outcome") in (PASSED, BLOCKED) or (tainted and result)
+        if one["action"] == NOTHING or (one["action"] == RUN and ended):
+            found.append(host)
+    return found
+
+
+def report_hosts(
+    hosts: Sequence[str], hostvars: Hostvars, *, ended: str, checked: bool
+) -> dict[str, Any]:
+    """Return the content of the report."""
+    known = plans(hosts, hostvars)
+    return report(
+        known,
+        {host: _noted(hostvars, host) for host in known},
+        {host: (facts(hostvars[host]) or {}).get("acceptance") for host in known},
+        ended=ended,
+        checked=checked,
+    )
+
+
+def _noted(hostvars: Hostvars, host: str) -> Object:
+    """Return what the run noted of a host, also of one that failed in a task after its tests."""
+    result = _fact(hostvars, host, "gpu_acceptance_result")
+    failure: Object = hostvars[host].get("kubegpu_failure") or {}
+    if not failure or result.get("outcome") in BAD:
+        return result
+    message = str(failure.get("message") or "").partition("\n")[0]
+    finding = {
+        "code": "task_failed",
+        "severity": "error",
+        "subject": "",
+        "cause": f"{failure.get('task')}: {message}",
+        "evidence": "",
+        "next_step": "Mend what the message names, and run accept again.",
+    }
+    return {
+        **result,
+        "outcome": FAILED,
+        "findings": [*(result.get("findings") or ()), finding],
+    }
+
+
+def _fact(hostvars: Hostvars, host: str, name: str) -> Object:
+    found: Object = (hostvars[host].get(name) or {}) if host in hostvars else {}
+    return found

@@ -1,0 +1,142 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What ``dcgmi diag`` prints, in the forms of DCGM 3 and 4 (made after their schemas)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.data import DCGM_ERRORS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.dcgm import (
+    judge_diag,
+    read_diag,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import judge
+
+
+def diag(*results, **more):
+    tests = [
+        {"name": "software", "results": [{"entity_id": 0, "status": "Pass"}]},
+        {"name": "memory", "results": list(results), "test_summary": {"status": "Fail"}},
+    ]
+    return {"DCGM Diagnostic": {"test_categories": [{"category": "Hardware", "tests": tests}]},
+            "metadata": {"version": "4.6"}, **more}  # fmt: skip
+
+
+def answer(data, rc=0, before=""):
+    return {"rc": rc, "stdout": before + json.dumps(data), "stderr": ""}
+
+
+FOUR = {
+    "entity_group": "GPU", "entity_group_id": 1, "entity_id": 1, "status": "Fail",
+    "warnings": [{"warning": "GPU 1 has bad\x1b memory", "error_id": 52, "error_severity": 2}],
+}  # fmt: skip
+THREE = {"gpu_id": "1", "status": "FAIL", "warnings": [{"warning": "GPU 1 has bad\x1b memory"}]}
+
+
+def read(given):
+    return read_diag(given, timeout="gpu_acceptance_timeout", otherwise="do without it")
+
+
+@pytest.mark.parametrize(
+    ("result", "which"), [(FOUR, ": FAULTY_MEMORY (error 52, isolate)"), (THREE, "")]
+)
+def test_a_failed_test_is_a_finding_whatever_the_exit_status_is(result, which):
+    for status in (0, 226):
+        (found,) = judge_diag(answer(diag(result), status, "warning: library\n"))
+        assert found.code == "dcgm_failed" and found.evidence == "GPU 1 has bad\\x1b memory"
+        assert found.cause == f"The test memory of DCGM failed for GPU 1{which}."
+
+
+def failed(number, severity=None, status="Fail"):
+    warning = {"warning": "w", "error_id": number, "error_severity": severity}
+    return {**FOUR, "status": status, "warnings": [warning]}
+
+
+@pytest.mark.parametrize(
+    ("number", "told", "action", "severity", "step"),
+    [
+        (52, None, "isolate", "error", "RMA"),
+        (85, None, "reset", "error", "--gpu-reset"),
+        (30, None, "triage", "error", "nvidia-bug-report.sh"),
+        (55, None, "config", "error", "Correct the setting"),
+        (42, None, "monitor", "warning", "Watch this GPU"),
+        # The release that ran says something else than the table, or knows more than it.
+        (42, 2, "isolate", "error", "RMA"),
+        (9999, 4, "triage", "error", "nvidia-bug-report.sh"),
+        (9999, None, "unknown", "error", "Read the message"),
+        (52, "2", "isolate", "error", "RMA"),
+        (52, True, "isolate", "error", "RMA"),
+    ],
+)
+def test_the_severity_of_an_error_is_the_next_step(number, told, action, severity, step):
+    (found,) = read(answer(diag(failed(number, told)))).judged
+    assert (found.error_id, found.action, found.severity) == (number, action, severity)
+    assert step in found.finding.next_step and f"(error {number}, {action})" in found.finding.cause
+
+
+def test_a_test_that_warns_fails_nobody_and_says_so():
+    (found,) = read(answer(diag(failed(52, 2, "Warn")))).judged
+    assert (found.finding.code, found.severity, found.failed) == ("dcgm_warned", "warning", False)
+
+
+def test_two_errors_of_a_gpu_are_two_findings():
+    both = {**FOUR, "warnings": [{"warning": "a", "error_id": 52}, {"warning": "b", "error_id": 30},
+                                 {"warning": "c", "error_id": 52}]}  # fmt: skip
+    found = read(answer(diag(both))).judged
+    assert [(one.error_id, one.finding.evidence) for one in found] == [(52, "a c"), (30, "b")]
+
+
+def test_what_was_skipped_is_told():
+    some = read(answer(diag({"entity_id": 0, "status": "Skip"})))
+    assert some.skipped == ("memory",) and [one.severity for one in some.judged] == ["info"]
+    assert some.version == "4.6"
+    data = diag({"entity_id": 0, "status": "Skip"})
+    data["DCGM Diagnostic"]["test_categories"][0]["tests"].pop(0)
+    (found,) = read(answer(data)).judged
+    assert (found.finding.code, found.severity) == ("dcgm_nothing_tested", "error")
+
+
+def test_the_table_has_each_number_once():
+    assert set(DCGM_ERRORS) == set(range(133))
+    assert DCGM_ERRORS[30] == ("LOW_BANDWIDTH", "triage")
+    assert len({name for name, _severity in DCGM_ERRORS.values()}) == len(DCGM_ERRORS)
+
+
+def test_a_text_in_the_place_of_warnings_is_one():
+    (found,) = read(answer(diag({**THREE, "warnings": "one text"}))).judged
+    assert found.finding.evidence == "one text" and found.error_id is None
+
+
+@pytest.mark.parametrize("status", ["Pass", "Skip", "Not Run", "Warn"])
+def test_what_is_no_failure_is_no_finding(status):
+    assert judge_diag(answer(diag({"entity_id": 0, "status": status}), 226)) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rc": 127, "stdout": "", "stderr": "dcgmi: not found"}, "not installed"),
+        ({"rc": 124, "stdout": "", "stderr": ""}, "did not end in time"),
+        ({"rc": 137, "stdout": "{", "stderr": ""}, "did not end in time"),
+        ({"rc": 255, "stdout": "Error: unable to connect", "stderr": ""}, "exit status 255"),
+        (answer({"DCGM Diagnostic": {"runtime_error": "busy"}}, 217), "exit status 217"),
+        (answer({"other": 1}), "no result"),
+        ({"rc": 0, "stdout": "[" * 100000 + "{", "stderr": ""}, "no result"),
+        ({}, "not installed"),
+    ],
+)
+def test_without_a_result_nothing_is_known(given, words):
+    (found,) = judge_diag(given)
+    assert found.code == "dcgm_not_run" and words in found.cause and found.next_step
+
+
+def test_it_is_judged_only_if_it_is_asked_for():
+    row = {"ready": True}
+    assert judge(["health"], row=row, layers=[], health=[], diag=answer(diag(FOUR))) == []
+    found = judge(["dcgm"], row=row, layers=[], health=[], diag=answer(diag(FOUR)))
+    assert [one.code for one in found] == ["dcgm_failed"]

@@ -1,0 +1,122 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What nvbandwidth prints (made after the source of 0.8), and GPUs beside each other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.data import minima
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.nvbandwidth import (
+    compare_twins,
+    read_bandwidth,
+)
+
+H2D, D2H, P2P = (
+    "host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_to_device_memcpy_read_ce",
+)  # fmt: skip
+
+
+def document(**cases):
+    names = {"h2d": H2D, "d2h": D2H, "p2p": P2P}
+    made = [
+        {"name": names[name], "status": "Passed", "bandwidth_matrix": matrix}
+        if isinstance(matrix, list)
+        else {"name": names[name], "status": matrix}
+        for name, matrix in cases.items()
+    ]
+    return "library: warning\n" + json.dumps(
+        {"nvbandwidth": {"git_version": "v0.8", "testcases": made}}
+    )
+
+
+def read(text, rc=0, errors="", **limits):
+    return read_bandwidth(text, rc, errors, limits)
+
+
+ALL = {"h2d": [["55.6", "54.9"]], "d2h": [["50.0", "51.0"]],
+       "p2p": [["N/A", "240.1"], ["239.9", "N/A"]]}  # fmt: skip
+
+
+def codes(outcome):
+    return [one.finding.code for one in outcome.judged]
+
+
+def test_the_least_of_each_gpu_is_kept():
+    found = read(document(**ALL))
+    assert found.judged == () and found.version == "v0.8"
+    assert found.values == {
+        "h2d": {"0": 55.6, "1": 54.9},
+        "d2h": {"0": 50.0, "1": 51.0},
+        "p2p": {"1": 240.1, "0": 239.9},
+    }
+
+
+def test_a_gpu_below_its_limit_fails_the_node():
+    (found,) = read(document(**ALL), h2d=55, p2p=200).judged
+    assert (found.severity, found.subject) == ("error", "GPU 1")
+    assert "54.9 GB/s" in found.finding.cause and "at least 55" in found.finding.cause
+    assert "gpu_acceptance_thresholds.h2d" in found.finding.next_step
+
+
+def test_one_gpu_has_no_other_one():
+    found = read(document(**{**ALL, "p2p": "Waived"}), p2p=300)
+    assert found.judged == () and found.skipped == (P2P,)
+
+
+@pytest.mark.parametrize(
+    ("text", "rc", "code", "words"),
+    [
+        (document(h2d="Error", d2h=[["1"]]), 1, "bandwidth_not_measured", "ended as error"),
+        (document(h2d=[["N/A"]]), 0, "bandwidth_not_measured", "without a value"),
+        (document(h2d=[["nan", "inf", None]]), 0, "bandwidth_not_measured", "without a value"),
+        (document(h2d="Waived"), 0, "nvbandwidth_not_run", "status 0"),
+        ('{"nvbandwidth": {"error": "no \\u001b device"}}', 1, "nvbandwidth_not_run", "status 1"),
+        ("CUDA error", 1, "nvbandwidth_not_run", "status 1"),
+        ("", None, "nvbandwidth_not_run", "was ended"),
+        ("[" * 9999 + "{", 0, "nvbandwidth_not_run", "status 0"),
+        ('{"nvbandwidth": 3}', 0, "nvbandwidth_not_run", "status 0"),
+    ],
+)
+def test_without_a_value_the_node_fails(text, rc, code, words):
+    found = read(text, rc)
+    assert codes(found) == [code] and words in found.judged[0].finding.cause
+    assert found.judged[0].severity == "error" and "\x1b" not in found.judged[0].finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("product", "limits"),
+    [
+        ("NVIDIA H100 80GB HBM3", {"h2d": 52, "d2h": 52}),
+        ("NVIDIA H200", {"h2d": 48, "d2h": 48, "p2p": 335}),
+        ("NVIDIA A100-SXM4-80GB", {"h2d": 23, "d2h": 23}),
+        ("NVIDIA H100 PCIe", {}), ("NVIDIA H200 NVL", {}), ("Tesla T4", {}), ("", {}),
+    ],
+)  # fmt: skip
+def test_only_what_was_measured_on_such_a_product_is_a_limit(product, limits):
+    assert minima(product) == limits
+
+
+def test_a_gpu_that_is_slower_than_its_twins_is_told():
+    measured = {
+        "gpu1": ("T4", {"h2d": {"0": 12.0, "1": 12.1}}),
+        "gpu2": ("T4", {"h2d": {"0": 12.0, "1": 6.0}}),
+        "gpu3": ("L4", {"h2d": {"0": 1.0, "1": 24.0}}),
+        "gpu4": ("", {"h2d": {"0": 1.0, "1": 24.0, "2": 24.0}}),
+    }
+    found = compare_twins(measured)
+    assert list(found) == ["gpu2"]
+    (one,) = found["gpu2"]
+    assert (one.severity, one.subject) == ("warning", "GPU 1")
+    assert "6 GB/s" in one.finding.cause and "median is 12" in one.finding.cause
+
+
+def test_nine_tenths_of_the_median_is_enough():
+    twins = {"a": ("T4", {"h2d": {"0": 10.0, "1": 10.0, "2": 9.0}})}
+    assert compare_twins(twins) == {}
+    twins["a"][1]["h2d"]["2"] = 8.99
+    assert list(compare_twins(twins)) == ["a"]
