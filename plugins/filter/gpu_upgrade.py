@@ -53,8 +53,9 @@ options:
       The result of M(kubegpu.nodes.gpu_node_maintenance) for the hosts, with V(plan) and V(stop).
     type: dict
     default: {}
-  labels:
-    description: The labels of the nodes by node, with V(plan).
+  nodes:
+    description: >-
+      All nodes of the cluster as M(kubegpu.nodes.gpu_cluster_info) returns them, with V(plan).
     type: dict
     default: {}
   drains:
@@ -171,7 +172,7 @@ def _of_hosts(what: str, hosts: Sequence[str], hostvars: Hostvars, given: Mappin
             hostvars,
             given["options"],
             given.get("cluster") or {},
-            given.get("labels") or {},
+            given.get("nodes") or {},
             given.get("drains") or (),
             given.get("ways_back") or {},
         )

@@ -5,7 +5,8 @@
 """Base of the actions that run their module in slices, and show in between what is waited for.
 
 A module prints nothing while it runs, and a drain may wait for hours. No process stays on the host
-between two slices, so that a lost connection or an interrupt leaves nothing running.
+between two slices, so that a lost connection or an interrupt leaves nothing running. A worker
+outlives a playbook that is killed, and begins no further slice.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.process import (
@@ -45,14 +47,18 @@ class SlicedAction(ActionBase):
         options = {
             name: value for name, value in self._task.args.items() if not name.startswith("_")
         }
+        # Of which this process is a worker.
+        playbook = parent_identity()
         if options.get("lease"):
-            # The playbook, of which this process is a worker.
-            options["lease"] = {**options["lease"], "_process": parent_identity()}
+            options["lease"] = {**options["lease"], "_process": playbook}
         teller = Teller(self, task_vars)
         carry: dict[str, Any] | None = None
         requests: dict[str, int] = {}
         changed, ended = False, ""
         while True:
+            if parent_identity() != playbook:
+                # The next run may have the nodes by now.
+                raise AnsibleError("The playbook has ended; its task is not continued.")
             internal = {"_slice": _SLICE, **({"_carry": carry} if carry else {})}
             # A drain is told between its slices. The other states are one call, which may wait too.
             sliced = options.get("state") == "drained"

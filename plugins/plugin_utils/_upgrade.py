@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import read_request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import plan_upgrade
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.quorum import find_quorum
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import (
     report,
     why_stop,
@@ -31,7 +32,7 @@ def plan_hosts(
     hostvars: Hostvars,
     options: Object,
     cluster: Object,
-    labels: Mapping[str, Mapping[str, str]],
+    nodes: Mapping[str, Object],
     drains: Sequence[Object] = (),
     ways_back: Mapping[str, Object] | None = None,
 ) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def plan_hosts(
     :param options: the variables of the role, without their prefix.
     :param cluster: the result of ``gpu_node_maintenance`` for the hosts of the cluster; for hosts
         without one, those of ``gpu_host_maintenance``, with ``without_cluster``.
-    :param labels: the labels of the nodes, by node.
+    :param nodes: all nodes of the cluster by name, as ``gpu_cluster_info`` has them.
     :param drains: results of ``gpu_node_maintenance`` for drains in check mode.
     :param ways_back: results of ``package_set`` with ``state: available``, by host.
     :raises InputError: a value is wrong.
@@ -48,18 +49,28 @@ def plan_hosts(
     rows = _rows(cluster)
     without = bool(cluster.get("without_cluster"))
     drained = {host: row for result in drains for host, row in (result.get("nodes") or {}).items()}
+    labels = {name: node["labels"] for name, node in nodes.items()}
     return plan_upgrade(
         read_request(options),
         [
-            replace(
+            _with_way_back(
                 _host(
                     host, hostvars[host], rows.get(host), drained.get(host), labels, without=without
                 ),
-                missing=tuple(((ways_back or {}).get(host) or {}).get("not_available") or ()),
+                (ways_back or {}).get(host) or {},
             )
             for host in hosts
         ],
+        find_quorum(nodes),
     ).to_json()
+
+
+def _with_way_back(host: Host, answer: Object) -> Host:
+    """Return the host with what its package manager said, if it was asked."""
+    missing = answer.get("not_available")
+    if missing is None and answer and not answer.get("skipped"):
+        return replace(host, unasked=str(answer.get("cause") or answer.get("msg") or "no message"))
+    return replace(host, missing=tuple(missing or ()))
 
 
 def _rows(cluster: Object) -> dict[str, Object]:
@@ -148,12 +159,10 @@ def stop_batch(batch: Sequence[str], hostvars: Hostvars, options: Object, cluste
     if not rows:
         return f"the cluster did not answer: {cluster.get('msg') or 'no message'}"
     outcomes = {host: _outcome(hostvars[host]) or "" for host in plan["hosts"] if host in hostvars}
-    out = [
-        host
-        for host, row in rows.items()
-        if row.get("node") and (row.get("unschedulable") or not row.get("ready"))
-    ]
-    return why_stop(read_request(options).max_failed, outcomes, batch, out, plan["limit"])
+    known = {host: row for host, row in rows.items() if row.get("node")}
+    unready = [host for host, row in known.items() if not row.get("ready")]
+    out = [host for host, row in known.items() if row.get("unschedulable") or host in unready]
+    return why_stop(read_request(options).max_failed, outcomes, batch, out, plan, unready)
 
 
 def report_hosts(

@@ -6,8 +6,10 @@
 
 Made nodes and pods in a real API server with its controllers. There are no kubelets: a pod is gone
 with its eviction (no grace period), or a stand-in ends all pods some seconds after the drain has
-begun. The requests are those that the module counts. The time has all of ``ansible-playbook`` in
-it; a drain is one task for all nodes, and the module is called again every 30 seconds.
+begun. With ``--kubelets``, the nodes of the test bed's cluster, which must run (``make cluster``),
+and pods that their kubelets run and end. The requests are those that the module counts. The time
+has all of ``ansible-playbook`` in it; a drain is one task for all nodes, and the module is called
+again every 30 seconds.
 """
 
 from __future__ import annotations
@@ -28,10 +30,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Clu
 from tests.bench.measure import BIN, Sample, run, tell
 from tests.testbed import cluster_made
 from tests.testbed.cluster_control import ControlPlane
+from tests.testbed.cluster_images import BUSYBOX
+from tests.testbed.paths import BUILD
 
 PODS = "/api/v1/namespaces/default/pods"
 # Pods of each node: those with a GPU leave, the others stay.
 WITH_GPU, WITHOUT = 4, 6
+NAMESPACE = "bench-drain"
 # Seconds after which the stand-in ends the pods.
 ENDS = 20
 
@@ -47,10 +52,11 @@ class Measured:
 class Bench:
     """One API server, its nodes, and their pods."""
 
-    def __init__(self, plane: ControlPlane, count: int, folder: Path) -> None:
+    def __init__(self, plane: ControlPlane, names: list[str], folder: Path) -> None:
         self.plane = plane
         self.folder = folder
-        self.names = cluster_made.create_many(plane, count, "bench")
+        self.names = names
+        self.pods = "gpu"
         self.results: list[Measured] = []
 
     def each(self, work: Callable[[Cluster, str], None], items: list[str]) -> None:
@@ -120,6 +126,7 @@ class Bench:
                 "nodes": {name: {} for name in self.names},
                 "state": state,
                 "run": "bench",
+                "pods": self.pods,
             },
             "vars": {"ansible_python_interpreter": sys.executable},
             "register": "answer",
@@ -156,6 +163,49 @@ class Bench:
         timer.join()
         self._see(done["ok"] and self.count_pods() == total * WITHOUT)
 
+    def with_kubelets(self) -> None:
+        """The same steps on nodes whose kubelets run the pods, and end them."""
+        self.pods = "all"
+        self.plane.kubectl("create", "namespace", NAMESPACE)
+        try:
+            self._run_pods()
+            self.play("check mode", "drained", "--check")
+            self._see(self._running() == len(self.names) * WITH_GPU)
+            done = self.play("drain, the kubelets end the pods", "drained")
+            self._see(done["ok"] and self._running() == 0)
+            self._see(not self.play("no change", "drained")["changed"])
+            self._see(self.play("release", "released")["changed"])
+        finally:
+            self.plane.kubectl("delete", "namespace", NAMESPACE, "--wait")
+
+    def _run_pods(self) -> None:
+        """Run pods on each node; their StatefulSets make no others elsewhere."""
+        for number, name in enumerate(self.names):
+            labels = {"app": f"bench-{number}"}
+            container = {"name": "c", "image": BUSYBOX, "command": ["sleep", "86400"]}
+            spec = {
+                "nodeSelector": {"kubernetes.io/hostname": name},
+                "terminationGracePeriodSeconds": 1,
+                "containers": [container],
+            }
+            body = {
+                "apiVersion": "apps/v1", "kind": "StatefulSet",
+                "metadata": {"name": labels["app"], "namespace": NAMESPACE},
+                "spec": {
+                    "replicas": WITH_GPU, "serviceName": "bench",
+                    "podManagementPolicy": "Parallel", "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": spec},
+                },
+            }  # fmt: skip
+            self.plane.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+        for number in range(len(self.names)):
+            self.plane.kubectl("-n", NAMESPACE, "rollout", "status", f"statefulset/bench-{number}",
+                               "--timeout=300s")  # fmt: skip
+
+    def _running(self) -> int:
+        found: Any = self.plane.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
+        return sum(bool(pod["spec"].get("nodeName")) for pod in found)
+
     def _end_all(self, left: int) -> None:
         while self.count_pods() > left:
             self.end_pods()
@@ -170,22 +220,30 @@ class Bench:
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--nodes", type=int, default=200)
+    parser.add_argument("--kubelets", action="store_true", help="the nodes of the cluster instead")
     parser.add_argument("--json", type=Path, help="where the numbers are written")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        plane = ControlPlane(Path(folder) / "plane")
-        try:
-            plane.up(with_parent=True)
-            plays = Path(folder) / "plays"
-            plays.mkdir()
-            bench = Bench(plane, options.nodes, plays)
-            bench.all()
-        finally:
-            plane.remove()
+        plays = Path(folder) / "plays"
+        plays.mkdir()
+        if options.kubelets:
+            plane = ControlPlane(BUILD / "control")
+            items: Any = plane.get("/api/v1/nodes")["items"]
+            bench = Bench(plane, [item["metadata"]["name"] for item in items], plays)
+            bench.with_kubelets()
+        else:
+            plane = ControlPlane(Path(folder) / "plane")
+            try:
+                plane.up(with_parent=True)
+                names = cluster_made.create_many(plane, options.nodes, "bench")
+                bench = Bench(plane, names, plays)
+                bench.all()
+            finally:
+                plane.remove()
     if options.json:
         data = {
-            "nodes": options.nodes,
-            "pods": [WITH_GPU, WITHOUT],
+            "nodes": len(bench.names),
+            "pods": [WITH_GPU, 0 if options.kubelets else WITHOUT],
             "load": os.getloadavg()[0],
             "results": [asdict(one) for one in bench.results],
         }

@@ -7,14 +7,17 @@
 from __future__ import annotations
 
 import datetime
+import re
 
 _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+# Leases and what Go writes have fractions of a second.
+_FRACTION = re.compile(r"\.[0-9]+(?=Z\Z)")
 
 
 def unix_time(timestamp: object) -> float | None:
-    """Return a timestamp of the API server as Unix time; None for anything else."""
+    """Return a timestamp of the API server as Unix time, in whole seconds; None for others."""
     try:
-        moment = datetime.datetime.strptime(str(timestamp), _FORMAT)
+        moment = datetime.datetime.strptime(_FRACTION.sub("", str(timestamp)), _FORMAT)
     except ValueError:
         return None
     return moment.replace(tzinfo=datetime.timezone.utc).timestamp()

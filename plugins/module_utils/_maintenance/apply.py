@@ -183,7 +183,9 @@ class Maintenance:
 
     def _read_daemonsets(self) -> DaemonSets:
         if self._daemonsets is None:
-            self._daemonsets = read_daemonsets(self.cluster.list("/apis/apps/v1/daemonsets"))
+            items = list(self.cluster.list("/apis/apps/v1/daemonsets"))
+            now = self.cluster.server_time or time.time()
+            self._daemonsets = read_daemonsets(items, now)
         return self._daemonsets
 
     def _await_ready(self, works: Sequence[Work]) -> None:

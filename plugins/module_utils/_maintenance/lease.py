@@ -138,7 +138,7 @@ def _renewed(found: Mapping[str, Any]) -> str:
 
 def _end(found: Mapping[str, Any]) -> float | None:
     """Return when the Lease expires; None if it does not say."""
-    renewed = unix_time(_renewed(found))
+    renewed = unix_time((found.get("spec") or {}).get("renewTime"))
     duration = (found.get("spec") or {}).get("leaseDurationSeconds")
     return renewed + duration if renewed is not None and isinstance(duration, int) else None
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
+from .._kube.timestamp import unix_time
 from .._labels.pause import leaves_paused
 from .types import (
     EVICT,
@@ -33,8 +34,9 @@ from .types import (
 
 _MIRROR = "kubernetes.io/config.mirror"
 # On kured's own DaemonSet while it drains and reboots nodes (kured 1.x, its default
-# --lock-annotation): one lock, or several below "locks".
+# --lock-annotation): one lock, or several below "locks". Its TTL is in nanoseconds, 0 for none.
 _KURED = "weave.works/kured-node-lock"
+_NANO = 1e9
 
 Object = Mapping[str, Any]
 
@@ -72,8 +74,11 @@ def read_pod(data: Object, gpus: int = 0) -> Pod:
     )
 
 
-def read_daemonsets(items: Iterable[Object]) -> DaemonSets:
-    """Return the DaemonSets, and those whose pods leave a node that is paused."""
+def read_daemonsets(items: Iterable[Object], now: float) -> DaemonSets:
+    """Return the DaemonSets, those whose pods leave a node that is paused, and kured's locks.
+
+    :param now: the time by the server's clock.
+    """
     uids, pausing = set(), set()
     kured: dict[str, tuple[str, str]] = {}
     for item in items:
@@ -82,14 +87,14 @@ def read_daemonsets(items: Iterable[Object]) -> DaemonSets:
         uids.add(uid)
         text = str((meta.get("annotations") or {}).get(_KURED) or "")
         name = f"{meta.get('namespace')}/{meta.get('name')}"
-        kured.update(dict.fromkeys(_locked_nodes(text), (name, text)))
+        kured.update(dict.fromkeys(_locked_nodes(text, now), (name, text)))
         pod = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
         if leaves_paused((pod.get("affinity") or {}).get("nodeAffinity") or {}):
             pausing.add(uid)
     return DaemonSets(frozenset(uids), frozenset(pausing), kured)
 
 
-def _locked_nodes(text: str) -> Iterator[str]:
+def _locked_nodes(text: str, now: float) -> Iterator[str]:
     """Return the nodes of kured's lock. A text that cannot be read locks none."""
     try:
         data = json.loads(text) if text else {}
@@ -97,8 +102,16 @@ def _locked_nodes(text: str) -> Iterator[str]:
         return
     locks = data.get("locks", [data]) if isinstance(data, dict) else ()
     for lock in locks if isinstance(locks, list) else ():
-        if isinstance(lock, dict) and lock.get("nodeID"):
+        if isinstance(lock, dict) and lock.get("nodeID") and not _has_expired(lock, now):
             yield str(lock["nodeID"])
+
+
+def _has_expired(lock: Object, now: float) -> bool:
+    """Return whether kured itself counts a lock as free: it has a TTL, which is over."""
+    created, ttl = unix_time(lock.get("created")), lock.get("TTL")
+    if created is None or not isinstance(ttl, int) or ttl <= 0:
+        return False
+    return now - created >= ttl / _NANO
 
 
 def find_kured(node: Node, daemonsets: DaemonSets) -> Finding | None:

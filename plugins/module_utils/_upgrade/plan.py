@@ -12,6 +12,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .options import amount
+from .quorum import Quorum, quorum_lost, split_members
 from .types import (
     ALL,
     CHANGE,
@@ -69,11 +70,15 @@ def has_work(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> bool:
     )
 
 
-def plan_upgrade(request: Request, hosts: Sequence[Host]) -> Plan:
-    """Return the plan of all hosts, with all refusals at once."""
+def plan_upgrade(request: Request, hosts: Sequence[Host], quorum: Quorum | None = None) -> Plan:
+    """Return the plan of all hosts, with all refusals at once.
+
+    :param quorum: the control plane of their cluster.
+    """
     if request.release:
         return _plan_release(request, hosts)
-    planned = [_plan_host(request, host) for host in hosts]
+    quorum = quorum or Quorum()
+    planned = [_plan_host(request, host, quorum) for host in hosts]
     limit = amount(request.max_unavailable, len(hosts)) if hosts else 0
     out = {host.name for host in hosts if host.is_out(request.run)}
     room = limit - len(out)
@@ -84,7 +89,8 @@ def plan_upgrade(request: Request, hosts: Sequence[Host]) -> Plan:
     refused = any(host.action == REFUSE for host in planned) and request.on_refusal == "stop"
     batches: list[tuple[str, ...]] = []
     if not findings and not refused:
-        batches = make_batches(request, planned, room)
+        members = {host.name for host in planned if host.member}
+        batches = split_members(make_batches(request, planned, room), members, quorum.spare)
     number = {name: index for index, batch in enumerate(batches, 1) for name in batch}
     return Plan(
         hosts=tuple(replace(host, batch=number.get(host.name)) for host in planned),
@@ -92,6 +98,7 @@ def plan_upgrade(request: Request, hosts: Sequence[Host]) -> Plan:
         findings=tuple(findings),
         refused=bool(findings) or refused,
         limit=limit,
+        spare=quorum.spare,
         run=request.run,
     )
 
@@ -143,7 +150,7 @@ def _split(names: Sequence[str], sizes: Sequence[int]) -> list[tuple[str, ...]]:
     return batches
 
 
-def _plan_host(request: Request, host: Host) -> HostPlan:
+def _plan_host(request: Request, host: Host, quorum: Quorum) -> HostPlan:
     resumed = host.held_by == request.run
     if not resumed and not has_work(host.plans, request.reboot) and not host.failure:
         return HostPlan(host.name, NONE)
@@ -151,15 +158,18 @@ def _plan_host(request: Request, host: Host) -> HostPlan:
     pods = request.pods
     if pods == "auto":
         pods = level if level in (GPU, ALL) else "none"
-    findings = tuple(_refusals(request, host))
+    member = request.keep_quorum and level == ALL and quorum.has(host.node)
+    lost = member and quorum.spare < 1
+    findings = (*_refusals(request, host), *([quorum_lost(host.name, quorum)] if lost else ()))
     problems = _drain_findings(host)
-    warnings = _missing(host) if request.rollback == "try" else []
+    warnings = _way_back(host) if request.rollback == "try" else []
     drain = host.drain or {}
     return HostPlan(
         host.name,
         REFUSE if findings else RESUME if resumed else CHANGE,
         disturbs=level,
         pods=pods,
+        member=member,
         changes=tuple(_change(step) for plan in host.plans.values() for step in _steps(plan)),
         leave=tuple(
             f"{pod['namespace']}/{pod['name']}"
@@ -230,7 +240,7 @@ def _refusals(request: Request, host: Host) -> list[Finding]:
         )
     driver = host.plans.get("driver") or {}
     if request.rollback == "require":
-        found += _missing(host)
+        found += _way_back(host)
     if request.rollback == "require" and not host.driver and driver.get("change"):
         found.append(
             Finding(
@@ -244,19 +254,31 @@ def _refusals(request: Request, host: Host) -> list[Finding]:
     return found
 
 
-def _missing(host: Host) -> list[Finding]:
-    """Return the finding for packages that could not be installed again."""
-    if not host.missing:
-        return []
-    return [
-        Finding(
-            "no_way_back",
-            f"No repository of {host.name} has the installed versions of "
-            f"{', '.join(host.missing)}: they could not be restored.",
-            "",
-            "Add a repository that has them, or leave it at that with gpu_upgrade_rollback: try.",
+def _way_back(host: Host) -> list[Finding]:
+    """Return what is wrong with the packages that a way back would install."""
+    found = []
+    if host.missing:
+        found.append(
+            Finding(
+                "no_way_back",
+                f"No repository of {host.name} has the installed versions of "
+                f"{', '.join(host.missing)}: they could not be restored.",
+                "",
+                "Add a repository that has them, or leave it at that with gpu_upgrade_rollback: "
+                "try.",
+            )
         )
-    ]
+    if host.unasked:
+        found.append(
+            Finding(
+                "way_back_unknown",
+                f"Nobody knows whether the installed versions of {host.name} could be restored: "
+                f"its package manager did not answer. {host.unasked}",
+                "",
+                "Repair the package manager, or leave it at that with gpu_upgrade_rollback: try.",
+            )
+        )
+    return found
 
 
 def _as_finding(row: Mapping[str, Any]) -> Finding:

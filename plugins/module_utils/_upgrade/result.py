@@ -31,12 +31,15 @@ def why_stop(
     outcomes: Mapping[str, str],
     batch: Sequence[str],
     out: Sequence[str],
-    limit: int,
+    plan: Object,
+    unready: Sequence[str],
 ) -> str:
     """Return why a batch is not started; empty if it may be.
 
     :param outcomes: the outcomes of the hosts so far.
     :param out: the nodes that take no pods now, for whatever reason.
+    :param plan: the plan as JSON values.
+    :param unready: those of ``out`` that are not ready.
     """
     spent = sorted(host for host, outcome in outcomes.items() if outcome in SPENDS)
     if len(spent) > request_max_failed:
@@ -45,10 +48,19 @@ def why_stop(
             f"{request_max_failed or 'none'}"
         )
     more = [host for host in batch if host not in out]
-    if more and len(out) + len(more) > limit:
+    if more and len(out) + len(more) > plan["limit"]:
         return (
             f"{', '.join(sorted(out))} are out already, and gpu_upgrade_max_unavailable allows "
-            f"{limit} nodes at once"
+            f"{plan['limit']} nodes at once"
+        )
+    # Members that were away before are left out of the plan's number.
+    members = [host for host, one in plan["hosts"].items() if one["member"]]
+    away = sorted(host for host in members if host in unready)
+    reboots = [host for host in members if host in batch and host not in away]
+    if reboots and len(away) + len(reboots) > plan["spare"]:
+        return (
+            f"{', '.join(away)} of the control plane are not ready, which would lose its quorum "
+            f"while {', '.join(reboots)} reboot"
         )
     return ""
 

@@ -49,6 +49,8 @@ class Request:
     on_refusal: str = "stop"
     #: try, require or never
     rollback: str = "try"
+    #: Whether nodes whose reboot would cost the control plane its quorum are refused.
+    keep_quorum: bool = True
     #: Whether nodes that an earlier run left are only given back.
     release: bool = False
 
@@ -76,6 +78,13 @@ class Host:
     kubelet: str = ""
     #: The installed packages that are changed and that no repository has any more.
     missing: tuple[str, ...] = ()
+    #: Why the package manager could not be asked for them; empty if it was.
+    unasked: str = ""
+
+    @property
+    def node(self) -> str:
+        """The name of its node; empty if it has none."""
+        return str((self.row or {}).get("node") or "")
 
     @property
     def held_by(self) -> str:
@@ -84,7 +93,7 @@ class Host:
     def is_out(self, run: str) -> bool:
         """Return whether the node takes no pods, for another reason than this upgrade."""
         row = self.row or {}
-        if not row.get("node"):
+        if not self.node:
             return False
         if self.held_by == run:
             # A node that was cordoned before the upgrade is out for that reason.
@@ -97,6 +106,7 @@ class HostPlan:
     """What is done with a host.
 
     :param pods: which pods leave its node: none, gpu or all.
+    :param member: whether its reboot takes a member of the control plane away that is ready.
     :param batch: number of its batch, from 1; None if it has none.
     :param findings: why it is refused.
     :param blocks: what would hold up its drain now.
@@ -106,6 +116,7 @@ class HostPlan:
     action: str
     disturbs: str = NOTHING
     pods: str = "none"
+    member: bool = False
     batch: int | None = None
     changes: tuple[str, ...] = ()
     leave: tuple[str, ...] = ()
@@ -122,6 +133,7 @@ class HostPlan:
             "action": self.action,
             "disturbs": self.disturbs,
             "pods": self.pods,
+            "member": self.member,
             "batch": self.batch,
             "changes": list(self.changes),
             "leave": list(self.leave),
@@ -137,6 +149,7 @@ class Plan:
     :param findings: why the whole run is refused.
     :param refused: whether nothing is touched.
     :param limit: how many nodes may be out at once.
+    :param spare: how many members of the control plane may be away, besides those that are.
     """
 
     hosts: tuple[HostPlan, ...] = ()
@@ -144,6 +157,7 @@ class Plan:
     findings: tuple[Finding, ...] = ()
     refused: bool = False
     limit: int = 0
+    spare: int = 0
     run: str = ""
     #: Whether the hosts are only given back.
     release: bool = False
@@ -153,6 +167,7 @@ class Plan:
             "run": self.run,
             "refused": self.refused,
             "limit": self.limit,
+            "spare": self.spare,
             "release": self.release,
             "batches": [list(batch) for batch in self.batches],
             "findings": [finding.as_problem() for finding in self.findings],

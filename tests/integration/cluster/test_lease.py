@@ -88,7 +88,10 @@ def test_a_lease_that_was_not_renewed_is_free(kube, arguments):
 
 
 def test_a_node_that_kured_reboots_is_left_alone(kube, arguments):
-    lock = json.dumps({"nodeID": A, "metadata": {"unschedulable": False}, "TTL": 0})
+    meta = {"metadata": {"unschedulable": False}, "created": "2026-11-01T08:00:00.123456789Z"}
+    # The lock of A has no end, that of B had an hour.
+    locks = [{"nodeID": A, "TTL": 0, **meta}, {"nodeID": B, "TTL": 3600 * 10**9, **meta}]
+    lock = json.dumps({"maxOwners": 2, "locks": locks})
     pods = template("kured", 0)
     kube.create("/apis/apps/v1/namespaces/default/daemonsets", {
         "apiVersion": "apps/v1", "kind": "DaemonSet",

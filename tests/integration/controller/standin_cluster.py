@@ -108,7 +108,11 @@ class ActionModule(ActionBase):
 
     def gpu_cluster_info(self, args, place, task_vars):
         layers = [layer("allocatable", name) for name in args["expected"]]
-        return {{"layers": layers, "nodes": {{}}, "node_of": {{}}}}
+        path = place / "cluster.json"
+        state = json.loads(path.read_text()) if path.exists() else {{}}
+        nodes = {{name: {{"labels": one.get("labels", {{}}), "ready": not one.get("down")}}
+                 for name, one in state.items() if args.get("all_nodes")}}
+        return {{"layers": layers, "nodes": nodes, "node_of": {{}}}}
 
     def gpu_test_pods(self, args, place, task_vars):
         return {{"layers": [layer("pod", name) for name in args["nodes"]]}}

@@ -139,6 +139,26 @@ def test_all_refusals_come_before_anything_is_touched(nodes):
     assert outcomes(report) == {"gpu1": "refused", "gpu2": "done", "gpu3": "refused"}
 
 
+def test_a_reboot_that_would_cost_the_quorum_is_refused(nodes):
+    """Also if the member that is away is no host of the run."""
+    member = {"unschedulable": False, "held_by": "", "was": False,
+              "labels": {"node-role.kubernetes.io/control-plane": ""}}  # fmt: skip
+    nodes.cluster(gpu1=member, gpu2=member, elsewhere={**member, "down": True})
+    run, report = nodes.upgrade(hosts())
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "refused", "gpu2": "refused", "gpu3": "not_started"}
+    assert changes(run) == []
+    assert "2 of 3 members are ready, and 2 have to be" in run.words()
+
+
+def test_a_package_manager_that_does_not_answer_is_told(nodes):
+    run, report = nodes.upgrade(hosts(gpu2={"standin_fails": "package_set"}), "--check")
+    assert run.status == 0, run.screen
+    (found,) = report["hosts"]["gpu2"]["findings"]
+    assert found["code"] == "way_back_unknown" and "It did not build." in found["cause"]
+    assert outcomes(report) == dict.fromkeys(hosts(), "planned")
+
+
 @pytest.mark.parametrize("state", ["cordoned", "drained", "released"])
 def test_a_killed_run_is_finished_by_the_next_one(nodes, state):
     """The controller dies in the call for the node; gpu2 was cordoned by hand before."""

@@ -59,10 +59,11 @@ def test_a_node_that_check_mode_would_cordon_is_neither_held_nor_out():
 
 def test_what_the_plan_is_made_from():
     failed = {"gpu1": {"kubegpu_failure": {"message": "No route to host"}}}
-    labels = {"node-gpu2": {"nvidia.com/gpu.deploy.driver": "true"}}
+    labels = {"nvidia.com/gpu.deploy.driver": "true"}
+    nodes = {"node-gpu2": {"labels": labels, "ready": True}}
     bare = {"code": "unmanaged_pod", "cause": "bare", "evidence": "", "next_step": ""}
     drains = [{"nodes": {"gpu3": {"findings": [bare], "evicted": [], "waiting": []}}}]
-    plan, _hostvars = planned(failed, labels=labels, drains=drains)
+    plan, _hostvars = planned(failed, nodes=nodes, drains=drains)
     codes = {name: [one["code"] for one in own["findings"]] for name, own in plan["hosts"].items()}
     assert codes == {
         "gpu1": ["host_failed"], "gpu2": ["operator_driver"], "gpu3": ["unmanaged_pod"],
@@ -92,6 +93,7 @@ def test_packages_that_no_repository_has_are_told_before(rollback, refused):
         "gpu2": {"not_available": []},
         "gpu3": {"skipped": True},
     }
+    locked = {"failed": False, "msg": "apt: it is locked.", "cause": "It is locked."}
     installed = {"ansible_facts": {"gpu_node": {"driver": {"installed": "550.1"}}}}
     own = dict.fromkeys(HOSTS, installed)
     plan, _hostvars = planned(own, options={"rollback": rollback}, ways_back=asked)
@@ -102,6 +104,11 @@ def test_packages_that_no_repository_has_are_told_before(rollback, refused):
     assert notes["gpu2"] == [] and notes["gpu3"] == []
     assert plan["refused"] is refused
     assert plan["hosts"]["gpu1"]["action"] == ("refuse" if refused else "change")
+    # Nor is it passed over that the package manager did not answer.
+    plan, _hostvars = planned(own, options={"rollback": rollback}, ways_back={"gpu2": locked})
+    (note,) = gpu_upgrade(plan, "plan_rows")[1]["notes"]
+    assert "its package manager did not answer. It is locked." in note
+    assert plan["refused"] is refused
 
 
 def test_hosts_are_selected_by_their_outcome_and_their_pods():
@@ -129,6 +136,26 @@ def test_a_batch_is_started_if_there_is_room_and_nobody_failed():
     assert "gpu2" in stop(["gpu1"], cluster())
     assert stop(["gpu1"], cluster(), max_failed=1) == ""
     assert stop(["gpu1"], {"msg": "No route"}) == "the cluster did not answer: No route"
+
+
+def test_a_control_plane_is_found_among_the_nodes_of_the_cluster():
+    """Also of those that are no hosts of the run, and again before each batch."""
+    label = {"node-role.kubernetes.io/control-plane": ""}
+    nodes = {
+        name: {"labels": label, "ready": True} for name in ("node-gpu1", "node-gpu2", "elsewhere")
+    }
+    down = {**nodes, "elsewhere": {"labels": label, "ready": False}}
+    plan, _hostvars = planned(nodes=down)
+    assert [one["action"] for one in plan["hosts"].values()] == ["refuse", "refuse", "change"]
+    assert plan["hosts"]["gpu1"]["findings"][0]["code"] == "quorum_lost"
+    plan, _hostvars = planned(nodes=down, options={"keep_quorum": False})
+    assert not plan["refused"]
+    options = {"batch": 3, "canary": 0, "max_unavailable": 3, "max_failed": 3}
+    plan, hostvars = planned(nodes=nodes, options=options)
+    assert plan["batches"] == [["gpu1"], ["gpu2", "gpu3"]]
+    now = cluster(gpu1=row("gpu1", ready=False))
+    why = gpu_upgrade(["gpu2", "gpu3"], "stop", hostvars, options=options, cluster=now)
+    assert "gpu1 of the control plane are not ready" in why
 
 
 def test_the_report_has_the_plan_and_the_results():

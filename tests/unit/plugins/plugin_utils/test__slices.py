@@ -9,6 +9,7 @@ from __future__ import annotations
 import types
 
 import pytest
+from ansible.errors import AnsibleError
 
 from ansible_collections.kubegpu.nodes.plugins.action import (
     gpu_host_maintenance,
@@ -115,3 +116,10 @@ def test_what_an_earlier_slice_changed_counts(run, shown):
         {"changed": True, "_progress": [], "_carry": {"waited": 30}}, {"changed": False, "ok": True}
     )
     assert result == {"changed": True, "ok": True}
+
+
+def test_a_worker_whose_playbook_was_killed_begins_no_further_slice(run, shown, monkeypatch):
+    parents = iter(["here 1 a", "here 1 a", "here 0"])
+    monkeypatch.setattr(action, "parent_identity", lambda: next(parents))
+    with pytest.raises(AnsibleError, match="has ended"):
+        run({"changed": True, "_progress": [], "_carry": {"waited": 30}})

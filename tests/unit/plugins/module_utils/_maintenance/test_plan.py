@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.timestamp import unix_time
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.pause import PAUSE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.plan import (
     classify,
@@ -32,6 +33,7 @@ from tests.unit.fixtures.cluster_objects import pod as pod_object
 
 DAEMONS = DaemonSets(frozenset({"agent", "plugin"}), frozenset({"plugin"}))
 KEEP = {"kubegpu.nodes/maintenance": "keep"}
+NOW = unix_time("2026-11-24T10:00:00Z")
 
 
 def request(**options):
@@ -205,13 +207,18 @@ def test_daemonsets_that_leave_a_paused_node():
             # Terms are alternatives: one without the rule lets the pod stay.
             daemonset("may-stay", {"matchExpressions": [rule]}, {"matchExpressions": [other]}),
             daemonset("unlike", {"matchExpressions": [{"key": PAUSE, "operator": "Exists"}]}),
-        ]
+        ],
+        NOW,
     )
     assert found.uids == {"none", "pauses", "may-stay", "unlike"}
     assert found.pausing == {"pauses"}
 
 
-ONE = {"nodeID": "n1", "metadata": {"unschedulable": False}, "TTL": 0}
+HOUR = 3600 * 10**9
+ONE = {
+    "nodeID": "n1", "metadata": {"unschedulable": False},
+    "created": "2026-11-24T08:59:59.123456789Z", "TTL": 0,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -220,6 +227,12 @@ ONE = {"nodeID": "n1", "metadata": {"unschedulable": False}, "TTL": 0}
         (json.dumps(ONE), ["n1"]),
         (json.dumps({"maxOwners": 2, "locks": [ONE, {**ONE, "nodeID": "n2"}]}), ["n1", "n2"]),
         (json.dumps({"maxOwners": 2, "locks": []}), []),
+        # An hour and a second ago. Without a TTL, or with one that cannot be read, it does not end.
+        (json.dumps({**ONE, "TTL": HOUR}), []),
+        (json.dumps({**ONE, "TTL": 2 * HOUR}), ["n1"]),
+        (json.dumps({**ONE, "TTL": "1h"}), ["n1"]),
+        (json.dumps({**ONE, "TTL": HOUR, "created": "yesterday"}), ["n1"]),
+        (json.dumps({"locks": [{**ONE, "TTL": HOUR}, {**ONE, "nodeID": "n2"}]}), ["n2"]),
         ("", []), ("{", []), ("[1]", []), ('{"locks": 3}', []), ('{"nodeID": ""}', []),
     ],
 )  # fmt: skip
@@ -227,7 +240,9 @@ def test_a_node_that_kured_reboots_is_not_touched(text, locked):
     meta = {"uid": "k", "namespace": "kube-system", "name": "kured"}
     one = {"metadata": {**meta, "annotations": {"weave.works/kured-node-lock": text}}}
     found = {
-        name: find_kured(Node(name, "1", unschedulable=False, ready=True), read_daemonsets([one]))
+        name: find_kured(
+            Node(name, "1", unschedulable=False, ready=True), read_daemonsets([one], NOW)
+        )
         for name in ("n1", "n2", "n3")
     }
     assert [name for name, finding in found.items() if finding] == locked

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import
     disturbed,
     has_work,
     plan_upgrade,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.quorum import (
+    Quorum,
+    find_quorum,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
     LEVELS,
@@ -152,6 +158,86 @@ def test_all_refusals_are_told_at_once_and_nothing_is_started():
     assert plan.hosts[1].blocks == (busy,)
     plan = plan_upgrade(Request(on_refusal="skip", max_unavailable="100%"), found)
     assert plan.batches == (("gpu6",), ("gpu8",)) and not plan.refused
+
+
+CONTROL = "node-role.kubernetes.io/control-plane"
+ETCD = "node-role.kubernetes.io/etcd"
+
+
+def control_plane(states, label=CONTROL):
+    """Return nodes of a control plane by whether they are ready, and one that is not of it."""
+    nodes = {
+        f"gpu{number}": {"labels": {label: ""}, "ready": ready}
+        for number, ready in enumerate(states, 1)
+    }
+    return {**nodes, "worker": {"labels": {}, "ready": False}}
+
+
+@pytest.mark.parametrize(
+    ("states", "label", "refused"),
+    [
+        # Of one or two, none can be spared.
+        ([True], CONTROL, ["gpu1"]),
+        ([True, True], "node-role.kubernetes.io/master", ["gpu1", "gpu2"]),
+        ([True, True, True], CONTROL, []),
+        # The reboot of a member that is away costs nothing.
+        ([True, True, False], ETCD, ["gpu1", "gpu2"]),
+        ([True, True, True, True, False], ETCD, []),
+        ([True, True, True, False, False], ETCD, ["gpu1", "gpu2", "gpu3"]),
+        ([], CONTROL, []),
+    ],
+)
+def test_a_control_plane_keeps_its_quorum(states, label, refused):
+    found = [host(f"gpu{number}", row=row(f"gpu{number}", ready=number > len(states)
+             or states[number - 1])) for number in range(1, 7)]  # fmt: skip
+    request, quorum = Request(max_unavailable="100%"), find_quorum(control_plane(states, label))
+    plan = plan_upgrade(request, found, quorum)
+    assert [one.name for one in plan.hosts if "quorum_lost" in codes(plan, one.name)] == refused
+    assert plan.refused is bool(refused) and (not plan.batches) is bool(refused)
+    # Without a reboot no member is away, nor where the user says that it may be.
+    for more in ({"reboot": "never"}, {"keep_quorum": False}):
+        assert not plan_upgrade(replace(request, **more), found, quorum).refused
+
+
+def test_what_a_lost_quorum_is_told_by():
+    plan = plan_upgrade(Request(max_unavailable="100%"), hosts(1),
+                        find_quorum(control_plane([True, True, False])))  # fmt: skip
+    (finding,) = plan.hosts[0].findings
+    assert "while gpu1 reboots: 2 of 3 members are ready, and 2 have to be" in finding.cause
+    assert finding.evidence == "members: gpu1, gpu2, gpu3; not ready: gpu3"
+
+
+def test_nodes_with_etcd_count_before_those_of_the_control_plane():
+    nodes = {**control_plane([True, True]), **control_plane([True] * 3, ETCD)}
+    assert find_quorum({**nodes, "cp": {"labels": {CONTROL: ""}, "ready": True}}) == Quorum(
+        frozenset({"gpu1", "gpu2", "gpu3"})
+    )
+    assert find_quorum({}).spare < 0
+
+
+def test_members_do_not_reboot_in_one_batch():
+    """Also those that an earlier run left unfinished."""
+    request = Request(canary=0, batch=("100%",), max_unavailable="100%")
+    left = [
+        host(f"gpu{number}", row=row(f"gpu{number}", held_by="gpu-upgrade")) for number in (1, 2)
+    ]
+    plan = plan_upgrade(request, [*left, *hosts(6)[2:]], find_quorum(control_plane([True] * 4)))
+    assert plan.batches == (("gpu1",), ("gpu2",), ("gpu3",), ("gpu4", "gpu5", "gpu6"))
+    assert [one.member for one in plan.hosts] == [True] * 4 + [False] * 2
+    plan = plan_upgrade(request, hosts(6), find_quorum(control_plane([True] * 5)))
+    assert plan.batches == (("gpu1", "gpu2"), ("gpu3", "gpu4"), ("gpu5", "gpu6"))
+
+
+@pytest.mark.parametrize(("rollback", "refused"), [("try", False), ("require", True)])
+def test_a_package_manager_that_does_not_answer_is_told(rollback, refused):
+    request = Request(rollback=rollback)
+    plan = plan_upgrade(request, [host("gpu1", unasked="apt is locked.", missing=("a",))])
+    (found,) = plan.hosts
+    told = found.findings if refused else found.blocks
+    told = [one.as_problem() if refused else one for one in told]
+    assert [one["code"] for one in told] == ["no_way_back", "way_back_unknown"]
+    assert told[1]["cause"].endswith("its package manager did not answer. apt is locked.")
+    assert plan.refused is refused
 
 
 def test_pods_that_leave_are_named():

@@ -81,6 +81,13 @@ def test_a_finding_has_cause_evidence_and_next_step():
     )  # fmt: skip
 
 
+def limits(limit, spare=0, **member):
+    return {
+        "limit": limit, "spare": spare,
+        "hosts": {host: {"member": is_member} for host, is_member in member.items()},
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("outcomes", "allowed", "stops"),
     [
@@ -91,14 +98,26 @@ def test_a_finding_has_cause_evidence_and_next_step():
     ],
 )
 def test_failures_end_the_rollout(outcomes, allowed, stops):
-    assert bool(why_stop(allowed, outcomes, ["d"], [], 1)) is stops
+    assert bool(why_stop(allowed, outcomes, ["d"], [], limits(1), [])) is stops
 
 
 def test_a_batch_waits_for_room():
-    assert "x, y are out already" in why_stop(0, {}, ["a"], ["y", "x"], 2)
-    assert not why_stop(0, {}, ["a"], ["x"], 2)
+    assert "x, y are out already" in why_stop(0, {}, ["a"], ["y", "x"], limits(2), [])
+    assert not why_stop(0, {}, ["a"], ["x"], limits(2), [])
     # The batch itself is out already, as after an interrupted run.
-    assert not why_stop(0, {}, ["x"], ["x", "y"], 1)
+    assert not why_stop(0, {}, ["x"], ["x", "y"], limits(1), [])
+
+
+def test_a_batch_does_not_take_the_quorum():
+    def stop(batch, unready, spare=1):
+        plan = limits(9, spare, a=True, b=True, c=False)
+        return why_stop(9, {"a": "failed"}, batch, ["a", *unready], plan, unready)
+
+    assert "a of the control plane are not ready" in stop(["b"], ["a"])
+    assert "while b reboot" in stop(["b"], ["a"])
+    # A cordon takes no member away, a node of no control plane may go, and two may be spared.
+    assert not stop(["b"], []) and not stop(["c"], ["a"]) and not stop(["b"], ["a"], spare=2)
+    assert not stop(["a"], ["a"])
 
 
 def test_the_way_back_is_for_what_is_wrong_with_the_node():
