@@ -41,6 +41,12 @@ REBOOT = "{reboot}"
 _RESTART_POD = "kubectl --namespace {namespace} delete pod {name}"
 
 _BELOW_NVML = (BUS, MODULE, GPU)
+#: What stops the driver from answering: of the health of GPUs only faults that stop a GPU.
+_STOPS_DRIVER = (
+    BUS, MODULE, "gpu_memory_error", "gsp_timeout", "nvlink_error", "nvswitch_error", "xid",
+    "kernel_driver_errors", "gpu_needs_reset", "recovery_action", "reset_required",
+    "gpu_init_failed", "gpu_probe_failed", "driver_message",
+)  # fmt: skip
 _BELOW_TOOLKIT = (*_BELOW_NVML, NVML)
 _BELOW_RUNTIME = (*_BELOW_TOOLKIT, TOOLKIT)
 _BELOW_NODE = (*_BELOW_RUNTIME, RUNTIME)
@@ -51,7 +57,7 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
     BUS: (),
     MODULE: (BUS,),
     GPU: (BUS, MODULE),
-    NVML: _BELOW_NVML,
+    NVML: _STOPS_DRIVER,
     TOOLKIT: _BELOW_TOOLKIT,
     RUNTIME: _BELOW_RUNTIME,
     NODE: _BELOW_NODE,
@@ -191,13 +197,13 @@ _OF_GPU = (
 )  # fmt: skip
 
 _OF_NVML = (
-    Cause("driver_hangs", NVML, _BELOW_NVML, mend=REBOOT),
-    Cause("nvidia_smi_missing", NVML, _BELOW_NVML, mend=_DRIVER),
-    Cause("nvml_failed", NVML, _BELOW_NVML),
-    Cause("gpu_access_blocked", NVML, _BELOW_NVML),
-    Cause("no_devices", NVML, _BELOW_NVML),
-    Cause("gpu_missing_in_nvml", NVML, (*_BELOW_NVML, NVML)),
-    Cause("driver_not_answering", NVML, (*_BELOW_NVML, NVML), mend=REBOOT, confidence=LIKELY),
+    Cause("driver_hangs", NVML, _STOPS_DRIVER, mend=REBOOT),
+    Cause("nvidia_smi_missing", NVML, _STOPS_DRIVER, mend=_DRIVER),
+    Cause("nvml_failed", NVML, _STOPS_DRIVER),
+    Cause("gpu_access_blocked", NVML, _STOPS_DRIVER),
+    Cause("no_devices", NVML, _STOPS_DRIVER),
+    Cause("gpu_missing_in_nvml", NVML, (*_STOPS_DRIVER, NVML)),
+    Cause("driver_not_answering", NVML, (*_STOPS_DRIVER, NVML), mend=REBOOT, confidence=LIKELY),
 )
 
 _OF_TOOLKIT = (

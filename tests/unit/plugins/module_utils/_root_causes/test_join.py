@@ -99,6 +99,23 @@ def test_hosts_and_gpus_do_not_explain_each_other():
     assert found == {"gpu_lost": {"driver_not_answering"}}
 
 
+def test_the_driver_s_answer_belongs_to_the_gpus_that_it_names():
+    one, other = "0000:01:00.0", "0000:02:00.0"
+    lost = saw("gpu_lost", gpu=one)
+    counted = replace(
+        saw("gpu_missing_in_nvml"), evidence=f"NVML lists GPU-1; missing: A10 at {other}"
+    )
+    assert set(roots(lost, counted)) == {"gpu_lost", "gpu_missing_in_nvml"}
+    named = replace(counted, evidence="NVML lists GPU-2; missing: A10 at 00000000:01:00.0")
+    assert roots(lost, named) == {"gpu_lost": {"gpu_missing_in_nvml"}}
+    # A GPU that has worn out answers.
+    worn = saw("row_remap_failed", gpu=one)
+    assert set(roots(worn, saw("nvml_failed"))) == {"row_remap_failed", "nvml_failed"}
+    assert roots(saw("gsp_timeout", gpu=one), saw("nvml_failed")) == {
+        "gsp_timeout": {"nvml_failed"}
+    }
+
+
 def test_a_log_that_names_the_cause_has_only_noticed_it():
     noticed = saw("driver_library_mismatch", source=PLUGIN)
     assert roots(noticed) == {"driver_library_mismatch": set()}
