@@ -138,9 +138,20 @@ def gather(
         *find_problems(node, nvml_error, rpm_error),
         *read_errors(reader, gpus),
         *runtime_problems,
+        *_driver_trouble(reader, node),
     )
     node["problems"] = [problem.as_problem() for problem in problems]
     return node
+
+
+def _driver_trouble(reader: NodeReader, node: Mapping[str, Any]) -> list[Finding]:
+    """Return what a loaded driver of NVIDIA lacks; the files of its devices after it was asked."""
+    if not node["driver"]["loaded"] or not any(gpu["vendor"] == "nvidia" for gpu in node["gpus"]):
+        return []
+    # Imported only with a driver: the node compiles each imported file.
+    from .driver_trouble import find_driver_trouble  # noqa: PLC0415
+
+    return find_driver_trouble(reader, node["driver"])
 
 
 def _read_amd_toolkit(

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .data import CAUSES, FOLLOWS
+from .data import ANSWERS, CAUSES, FOLLOWS
 from .observe import observe, safe_text, unseen
 from .types import (
     ERROR,
@@ -140,12 +140,14 @@ def explains(cause: Observed, one: Observed) -> bool:
     because = _because(one)
     if _layer(cause) not in because and cause.code not in because:
         return False
-    return _same(cause.subject, one.subject) and not _of_other_gpus(cause, one)
+    if _layer(one) == NVML and (cause.code in ANSWERS or _of_other_gpus(cause, one)):
+        return False
+    return _same(cause.subject, one.subject)
 
 
 def _of_other_gpus(cause: Observed, one: Observed) -> bool:
     """Return whether the driver's answer for all GPUs names GPUs, and none is that of the cause."""
-    if _layer(one) != NVML or not cause.subject.gpu or one.subject.gpu:
+    if not cause.subject.gpu or one.subject.gpu:
         return False
     named = set(_ADDRESS.findall(f"{one.cause} {one.evidence}".lower()))
     return bool(named) and cause.subject.gpu.lower().partition(".")[0] not in named

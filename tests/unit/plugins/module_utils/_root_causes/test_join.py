@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import (
+    ANSWERS,
     CAUSES,
     FOLLOWS,
     VERIFIED,
@@ -26,6 +27,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
     CONFIDENCES,
     ERROR,
+    GPU,
     LAYERS,
     PLUGIN,
     POD,
@@ -63,6 +65,7 @@ def test_the_table_is_whole():
             # A row that comes later could not explain it.
             known = one in LAYERS and LAYERS.index(one) <= LAYERS.index(row.layer)
             assert known or order.index(one) < order.index(code), (code, one)
+    assert set(ANSWERS) <= {code for code, row in CAUSES.items() if row.layer == GPU}
     assert set(FOLLOWS) == set(LAYERS) and set(VERIFIED.values()) <= set(LAYERS)
     layers = [LAYERS.index(row.layer) for row in CAUSES.values()]
     assert layers == sorted(layers)
