@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 
 import pytest
 
@@ -25,6 +26,7 @@ HOSTS = f"{BARE}:{WHOLE}:{WITHOUT}"
 RUNTIME = "/usr/bin/nvidia-container-runtime"
 SMI = "/usr/bin/nvidia-smi"
 SECRET = "hunter2"
+LIMIT = 20
 
 
 def diagnose(dest, limit=HOSTS, **variables):
@@ -129,6 +131,7 @@ def test_a_whole_node_and_one_cause_at_a_time(converged, dest):
         run, result = diagnose(dest, WHOLE)
     (one,) = (one for one in result["findings"] if one["severity"] == "error")
     assert (one["id"], one["gpu"]) == ("row_remap_failed", address)
+    assert "process_name" in document and "process_name" not in dest.read_text()
     assert SECRET not in dest.read_text() and SECRET not in run.output
 
     # The earlier result has a GPU that is not on the bus.
@@ -140,6 +143,28 @@ def test_a_whole_node_and_one_cause_at_a_time(converged, dest):
     # Only what was seen last is compared.
     run, result = diagnose(dest, WHOLE)
     assert run.status == 0 and result["ok"], run.output
+
+
+def test_a_driver_that_hangs_is_asked_once_and_ends_the_run_in_time(converged, dest):
+    """In the place of state D, which only a kernel can make: it ignores to be told to end."""
+    asked = "/run/kubegpu-standin-asked"
+    text = f"echo $$ >>{asked}; trap '' TERM INT; while :; do sleep 1; done"
+    put, mend = script(SMI, text)
+    with broken(f"rm -f {asked}; {put}", f"{mend}; rm -f {asked}"):
+        begin = time.monotonic()
+        run, result = diagnose(
+            dest, WHOLE, gpu_diagnose_timeout=LIMIT, gpu_diagnose_container=True
+        )
+        seconds = time.monotonic() - begin
+        (pids,) = on_nodes(f"cat {asked}", WHOLE).values()
+        (left,) = on_nodes(
+            f"for pid in $(cat {asked}); do kill -0 $pid 2>/dev/null && echo $pid; done", WHOLE
+        ).values()
+    assert roots(result, WHOLE) == ["driver_hangs"], result["findings"]
+    assert len(pids.split()) == 1, pids
+    assert left == "", left
+    # The time that Ansible takes without any wait is not the driver's.
+    assert seconds < LIMIT + 10, f"{seconds:.1f} s\n{run.output}"
 
 
 def test_hostile_words_of_a_node_are_shown_as_words(converged, dest):

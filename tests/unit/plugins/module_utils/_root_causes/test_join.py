@@ -38,7 +38,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types i
     Subject,
 )
 from tests.unit.fixtures.diagnosed_node import facts, health, host, smi
-from tests.unit.fixtures.health_node import smi_gpu
+from tests.unit.fixtures.health_node import smi_document, smi_gpu
 
 HOSTILE = (
     "<script>alert(1)</script> {{ 7*7 }} \x1b[2Jgone\r\x9b31m \u202etxt.exe password=hunter2 "
@@ -192,6 +192,16 @@ def test_hostile_texts_are_shown_as_texts_and_without_secrets():
     assert "<script>alert(1)</script>" in text and "{{ 7*7 }}" in text
     assert "hunter2" not in text
     assert not {"\x1b", "\x9b", "\u202e", "\r"} & set(json.loads(text)["findings"][0]["cause"])
+
+
+def test_no_command_line_of_a_process_is_in_what_is_written():
+    """nvidia-smi lists each process with its whole command line."""
+    ill = smi_gpu("0000:00:05.0", remapped_row_failure="Yes")
+    document = smi_document(ill)
+    assert "<process_name>" in document and "hunter2" in document
+    result = diagnose([host(seen=health(answer=smi(ill)))])
+    text = json.dumps(result)
+    assert result["findings"] and "process_name" not in text and "hunter2" not in text
 
 
 def test_a_command_to_copy_has_hostile_names_in_quotes():
