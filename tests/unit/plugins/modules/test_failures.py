@@ -30,6 +30,7 @@ FAILING = {
     "gpu_host_maintenance": ("read_request", {"name": "a", "state": "cordoned", "run": "a"}),
     "gpu_node_health": ("module_stream", {}),
     "gpu_node_maintenance": ("read_request", {"nodes": {}, "state": "cordoned", "run": "a"}),
+    "gpu_node_texts": ("module_stream", {}),
     "gpu_node_verify": ("module_runner", {}),
     "gpu_test_pods": ("read_expected", {}),
     "node_gpu_label": ("read_requests", {"nodes": {}}),
@@ -42,7 +43,7 @@ FAILING = {
     "runfile_download": ("_run", {"url": "https://example.com/a.run"}),
 }
 # The facts have problems of a node as data; reports, tables and variables are read by actions.
-NEVER_FAIL = {"gpu_node_facts", "fleet_report", "fleet_table", "fleet_variables"}
+NEVER_FAIL = {"fleet_bundle", "gpu_node_facts", "fleet_report", "fleet_table", "fleet_variables"}
 
 
 def load(name):
