@@ -70,16 +70,12 @@ unseen:
   type: list
   elements: dict
   sample: []
-code:
-  description: The cause of a failure.
-  returned: failure
-  type: str
 cause:
-  description: What is wrong.
+  description: What is wrong, with the name of the file, option or package.
   returned: failure
   type: str
 evidence:
-  description: What shows it; may be empty.
+  description: What shows it, such as a line of a log; may be empty.
   returned: failure
   type: str
 next_step:
