@@ -50,6 +50,12 @@ options:
     description: Configuration file of Docker.
     type: path
     default: /etc/docker/daemon.json
+  driver_timeout:
+    description:
+      - Seconds for the driver to answer.
+      - With eight GPUs and without the persistence daemon, it can take a minute.
+    type: int
+    default: 60
 seealso:
   - module: kubegpu.nodes.containerd_runtime
   - module: kubegpu.nodes.docker_runtime
@@ -453,6 +459,21 @@ ansible_facts:
             gpus: [GPU-3b5c8d1e-0000-0000-0000-000000000000]
             tests: [dcgm, nvbandwidth]
             causes: []
+        driver_hang:
+          description: >-
+            How NVIDIA's driver hangs; V(null) if it does not. C(program) did not answer for
+            C(seconds). C(pid) is its process, C(state) its state in the kernel (V(D) cannot be
+            interrupted), C(wchan) the kernel's function in which it waited, and C(left) tells
+            whether it is still there after SIGKILL.
+          returned: always
+          type: dict
+          sample:
+            program: nvidia-smi
+            pid: 4242
+            seconds: 60.0
+            state: D
+            wchan: rm_ioctl
+            left: true
         problems:
           description: >-
             The problems of the node, with C(code) (in snake case), C(cause), C(evidence) and
@@ -470,8 +491,12 @@ ansible_facts:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import module_stream
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import (
+    NVML_SECONDS,
+    gather,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
@@ -483,15 +508,17 @@ def main() -> None:
             "root": {"type": "path", "default": "/"},
             "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
             "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
+            "driver_timeout": {"type": "int", "default": NVML_SECONDS},
             **STATE_ARGUMENTS,
         },
         supports_check_mode=True,
     )
-    reader = NodeReader(module.params["root"], module_runner(module))
+    reader = NodeReader(module.params["root"], module_runner(module), module_stream(module))
     paths = RuntimePaths(
         module.params["containerd_config_path"], module.params["docker_config_path"]
     )
-    node = gather(reader, paths, module.params["state_path"])
+    seconds = module.params["driver_timeout"]
+    node = gather(reader, paths, module.params["state_path"], driver_seconds=seconds)
     module.exit_json(changed=False, ansible_facts={"gpu_node": node})
 
 

@@ -157,6 +157,38 @@ options:
       fails.
     type: int
     default: 120
+  driver_timeout:
+    description: Seconds for the driver to answer.
+    type: int
+    default: 60
+  driver_hang:
+    description: >-
+      C(gpu_node.driver_hang) of facts that were read shortly before. The driver is not asked again,
+      and no container is started.
+    type: dict
+    suboptions:
+      program:
+        description: The program that did not answer.
+        type: str
+        required: true
+      pid:
+        description: Its process ID; 0 if it is not known.
+        type: int
+        default: 0
+      seconds:
+        description: Seconds for which it was waited.
+        type: float
+        default: 0.0
+      state:
+        description: Its state in the kernel. V(D) cannot be interrupted.
+        type: str
+      wchan:
+        description: The function of the kernel in which it waited.
+        type: str
+      left:
+        description: Whether it is still there after SIGKILL.
+        type: bool
+        default: false
   containerd_socket:
     description: >-
       Socket of containerd. If this is the default, and the node runs k3s, RKE2, k0s or MicroK8s,
@@ -280,6 +312,11 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import NVML_SECONDS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import (
+    HANG_ARGUMENTS,
+    module_stream,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.signals import (
     Interrupted,
@@ -333,6 +370,8 @@ _ARGUMENT_SPEC = {
     "image_timeout": {"type": "int", "default": 600},
     "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
     "fabric_timeout": {"type": "int", "default": 120},
+    "driver_timeout": {"type": "int", "default": NVML_SECONDS},
+    "driver_hang": {"type": "dict", "options": HANG_ARGUMENTS},
     "containerd_socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
     "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
     "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
@@ -344,7 +383,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec=_ARGUMENT_SPEC, supports_check_mode=True)
     raise_on_signals()
     try:
-        dependencies = node_dependencies(module_runner(module))
+        dependencies = node_dependencies(module_runner(module), module_stream(module))
         result = verify_node(module.params, dependencies, module.check_mode)
     except KubegpuError as error:
         fail(module, error)

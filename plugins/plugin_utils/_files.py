@@ -13,6 +13,14 @@ from ansible.errors import AnsibleActionFail
 
 
 def write_text(dest: str, text: str) -> None:
+    """Write a text as a file (:func:`write_bytes`).
+
+    :raises AnsibleActionFail: it cannot be written.
+    """
+    write_bytes(dest, text.encode())
+
+
+def write_bytes(dest: str, content: bytes) -> None:
     """Write a file, in one step, in a folder that is made if it does not exist.
 
     :raises AnsibleActionFail: it cannot be written.
@@ -21,14 +29,14 @@ def write_text(dest: str, text: str) -> None:
     target = os.path.realpath(dest)
     try:
         if os.path.exists(target) and not os.path.isfile(target):
-            with open(target, "w", encoding="utf-8") as handle:
-                handle.write(text)
+            with open(target, "wb") as handle:
+                handle.write(content)
             return
         folder = os.path.dirname(target)
         os.makedirs(folder, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=folder)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(text)
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(content)
         os.replace(temporary, target)
     except OSError as error:
         raise AnsibleActionFail(

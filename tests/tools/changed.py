@@ -56,6 +56,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/driver_required_by.py", _CODE | _DRIVERS),
     ("plugins/*/gpu_node_facts.py", _CODE | _NODES | {"controller"}),
     ("plugins/*/gpu_node_health.py", _CODE | {"fleet"}),
+    ("plugins/*/gpu_node_texts.py", _CODE | {"fleet"}),
     ("plugins/*/gpu_node_verify.py", _CODE | {"fleet", "cluster"}),
     ("plugins/*/fleet_*.py", _CODE | _REPORTS),
     ("plugins/filter/gpu_resources_check.py", _CODE | _CLUSTER),

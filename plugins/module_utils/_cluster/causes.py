@@ -49,6 +49,8 @@ def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
     """
     if expected.none:
         return not view.plugin_pods(state.name)
+    if _rivals(expected, state, view):
+        return False
     if by_dra(expected, state):
         offer = state.dra
         good = bool(offer and offer.allocatable and not offer.taints)
@@ -87,6 +89,9 @@ def _find_cause(expected: Expected, state: NodeState, view: View) -> tuple[Findi
         return explain_misplaced_pod(expected, state, pod), pod.full_name
     if not state.ready:
         return _not_ready(state), None
+    rivals = _rivals(expected, state, view)
+    if rivals:
+        return _conflict(state, rivals), None
     if by_dra(expected, state) and state.dra is not None:
         return explain_dra_offer(expected, state, state.dra), None
     vendors = _lacking(expected, state) or expected.vendors
@@ -102,6 +107,37 @@ def _find_cause(expected: Expected, state: NodeState, view: View) -> tuple[Findi
         return explain_missing_pod(part, state, view), None
     pod = pods[0]
     return explain_pod(expected, state, pod), pod.full_name
+
+
+def _rivals(expected: Expected, state: NodeState, view: View) -> list[Workload]:
+    """Return the device plugins of one vendor on the node, if ours is beside another owner's."""
+    for vendor in sorted(expected.vendors):
+        found = [
+            part
+            for part in plugins(view.parts)
+            if part.vendor == vendor
+            and any(_is_of(pod, [part]) for pod in view.plugin_pods(state.name))
+        ]
+        if len({part.managed for part in found}) > 1:
+            return sorted(found, key=lambda one: not one.managed)
+    return []
+
+
+def _conflict(state: NodeState, rivals: Sequence[Workload]) -> Finding:
+    others = " and ".join(
+        f"{one}{f', of {one.managed_by}' if one.managed_by else ''}"
+        for one in rivals
+        if not one.managed
+    )
+    return Finding(
+        "operator_conflict",
+        f"Two owners offer the GPUs of {state.name}: kubelet keeps the plugin that registered "
+        "last, and forgets what the other one has given out.",
+        f"pods there: {rivals[0]}; {others}",
+        "Leave the node to one of them: take the label kubegpu.nodes/gpu off it "
+        "(nvidia_device_plugin_enabled: false), or switch the other plugin off (GPU operator: "
+        "devicePlugin.enabled=false).",
+    )
 
 
 def _lacking(expected: Expected, state: NodeState) -> set[str]:

@@ -15,9 +15,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Callable
+from typing import Any, Callable
 
 from .._core.errors import KubegpuError
+from .._core.finding import Finding
 from .._core.versions import find_version, upstream_numbers
 from .._nvidia.toolkit_paths import RUNTIME_PATH
 
@@ -265,6 +266,45 @@ def with_managed_block(path: str, text: str | None, block: str | None) -> str | 
             return rest
     lines = f"{BEGIN}\n{block}{END}\n"
     return _MARKED.sub(lambda _found: lines, text)
+
+
+_HANDLER_LINE = re.compile(
+    r"^[^#\n]*(?:nvidia-container-runtime|runtimes\.[\"']?nvidia[\"']?\])", re.M
+)
+
+
+def find_unread_template(
+    distribution: Distribution,
+    read: Callable[[str], str | None],
+    config: int | None,
+    handlers: Mapping[str, Any] | None,
+) -> Finding | None:
+    """Return the finding for a template with NVIDIA's handler that is not rendered.
+
+    Its name has the version of the configuration, and the distribution renders the one of the
+    version that its containerd reads.
+
+    :param read: returns the text of a file; None if it does not exist.
+    :param config: the version of the generated configuration.
+    :param handlers: those of containerd; None if they are unknown.
+    """
+    if config is None or handlers is None or "nvidia" in handlers:
+        return None
+    wanted = distribution.templates.get(config)
+    for version, path in distribution.templates.items():
+        if version == config or not _HANDLER_LINE.search(read(path) or ""):
+            continue
+        return Finding(
+            "k3s_template_other_version",
+            f"The template {path} has the handler nvidia, and {distribution.name} does not read "
+            f"it: its containerd has a configuration of version {config}, not {version}.",
+            f"version = {config} in {distribution.config_path}; the handlers of containerd are "
+            f"{', '.join(sorted(handlers)) or 'none'}",
+            f"Take the handler out of {path} and run kubegpu.nodes.site (tag runtime), which "
+            f"configures this version; or move it to {wanted}, with the tables of version "
+            f"{config}.",
+        )
+    return None
 
 
 def has_base_template(version: str) -> bool:

@@ -22,7 +22,7 @@ MARK = "***"
 # Parts of a name, and whole parts of it: in "db_auth" and "dbAuth" the part is "auth".
 _WORDS = re.compile(
     r"passw|passphrase|token|secret|credential|authoriz|cookie|"
-    r"apikey|accesskey|authkey|privatekey|sharedkey|signingkey"
+    r"apikey|accesskey|authkey|privatekey|sharedkey|signingkey|keydata"
 )
 _PARTS = frozenset({"auth", "auths", "pass", "pwd", "sig", "signature"})
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
@@ -52,11 +52,17 @@ _QUOTED_OPTION = re.compile(r"""("--?[\w.-]+"|'--?[\w.-]+')([ \t]*,[ \t]*)("[^"]
 _HEADER_LINE = re.compile(r"(?i)(?<![\w-])([a-z-]*authorization|(?:set-)?cookie)(:[ \t]*)([^\n]+)")
 _BEARER = re.compile(r"(?i)(?<!\w)bearer [\w.~+/=-]{20,}")
 
+# A private key in PEM; without an end, it was cut.
+_PEM = re.compile(
+    r"-----BEGIN[A-Z ]{0,32}PRIVATE KEY-----[^-]*(?:-----END[A-Z ]{0,32}PRIVATE KEY-----)?"
+)
+
 # A pair in a line of configuration, and where a table begins, also in a comment.
 _PAIR = re.compile(r"""(?<![\w.-])([\w.-]+)(["']?[ \t]*[=:][ \t]*)""")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'[^']*'")
 _LONG_STRINGS = ('"""', "'''")
 _BARE = re.compile(r"[^\s,}\]]+")
+_YAML_NAME = re.compile(r"""([ ]*(?:-[ ]+)?)["']?([\w.-]+)["']?:(?:[ ]|$)""")
 _COMMENT = re.compile(r"[ \t]*[#;]+[ \t]*")
 _TABLE = re.compile(r"[ \t]*\[{1,2}[^=\n]*\]")
 
@@ -153,6 +159,8 @@ def redact(text: str, whole: bool = False) -> str:
     text = _OPTION.sub(_covered, text)
     text = _QUOTED_OPTION.sub(_covered, text)
     text = _HEADER_LINE.sub(rf"\g<1>\g<2>{MARK}", text)
+    if "PRIVATE KEY" in text:
+        text = _PEM.sub(MARK, text)
     return _BEARER.sub(f"Bearer {MARK}", text)
 
 
@@ -257,6 +265,33 @@ def redact_lines(text: str) -> str:
                 headers = is_header_table(last)
         covered, closing = _line(body, headers or (commented and comment is not None))
         shown.append(covered + ending)
+    return "".join(shown)
+
+
+def redact_yaml(text: str) -> str:
+    """Return YAML without secrets: as lines, and of a secret also what is indented below it."""
+    if "PRIVATE KEY" in text:
+        text = _PEM.sub(MARK, text)
+    shown: list[str] = []
+    below: int | None = None
+    for line in redact_lines(text).splitlines(keepends=True):
+        content = line.strip()
+        indent = len(line) - len(line.lstrip())
+        # A list can begin in the column of its name.
+        if (
+            below is not None
+            and content
+            and indent <= below
+            and not (indent == below and content.startswith("- "))
+        ):
+            below = None
+        if below is not None and content:
+            shown.append(f"{line[:indent]}{MARK}\n")
+            continue
+        shown.append(line)
+        name = _YAML_NAME.match(line)
+        if name and (is_secret(name[2]) or is_header_table(name[2])):
+            below = len(name[1])
     return "".join(shown)
 
 

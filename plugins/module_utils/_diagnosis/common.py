@@ -115,6 +115,29 @@ def kernel_driver_loaded(evidence: Evidence) -> Finding | None:
     )
 
 
+def driver_hangs(hang: Mapping[str, Any], more: str = "") -> Finding:
+    """Return the finding for a driver that did not answer in time.
+
+    :param hang: the fact ``gpu_node.driver_hang``.
+    :param more: further evidence.
+    """
+    waits = f", waits in {hang['wchan']}" if hang["wchan"] else ""
+    state = f"state {hang['state']}{waits}" if hang["state"] else "its state is unknown"
+    after = "is still there after SIGKILL" if hang["left"] else "was ended"
+    took = f"no answer in {hang['seconds']:.0f} s" if hang["seconds"] else "left by an earlier run"
+    pid = f" (pid {hang['pid']})" if hang["pid"] else ""
+    evidence = f"{hang['program']}{pid}: {took}, {state}, {after}"
+    return Finding(
+        "driver_hangs",
+        "The driver does not answer nvidia-smi: a GPU hangs, or starting all of them takes too "
+        "long without the persistence daemon.",
+        "; ".join(filter(None, (evidence, more))),
+        "Drain the node and reboot it; a reboot may hang too, then power it off and on by its "
+        "management controller. Without any Xid: systemctl enable --now nvidia-persistenced, "
+        "and a longer timeout.",
+    )
+
+
 def library_mismatch(evidence: Evidence) -> Finding | None:
     """Return the finding for a loaded module and libraries of different versions."""
     text = f"{evidence.nvml}\n{evidence.output}\n{evidence.kernel_log}"

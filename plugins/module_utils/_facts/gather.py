@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import KubegpuError
 from .._core.finding import Finding
+from .._core.redact import redact
 from .._cuda.facts import read_cuda
 from .._distro.os_release import read_os
 from .._driver.facts import (
@@ -27,7 +29,8 @@ from .._exporter.data import UNITS as _EXPORTER_UNITS
 from .._exporter.facts import read_exporter
 from .._exporter.record import RECORD
 from .._hardware.pci import count_nvswitches, find_gpus
-from .._host.command import TIMED_OUT, Result
+from .._host.bounded import Hang
+from .._host.command import NOT_FOUND, Result
 from .._mig.boot import BOOT_PATHS
 from .._mig.facts import read_setup, with_mig
 from .._packages.installed import (
@@ -67,7 +70,7 @@ _VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
 _VERSIONLOCK_5 = "/etc/dnf/versionlock.toml"
 _ZYPP_LOCKS = "/etc/zypp/locks"
 # Seconds for the driver to answer.
-_NVML_SECONDS = 60
+NVML_SECONDS = 60
 
 
 def gather(
@@ -76,11 +79,15 @@ def gather(
     state_path: str = STATE_PATH,
     *,
     fresh: bool = False,
+    driver_seconds: int = NVML_SECONDS,
+    hang: Hang | None = None,
 ) -> dict[str, Any]:
     """Return the fact. Missing or unreadable files and programs are not errors.
 
     :param fresh: query container runtimes without a GPU on the node, too, and ignore cached
         results of containerd.
+    :param driver_seconds: for the driver to answer.
+    :param hang: how the driver hung when it was asked before; then it is not asked again.
     """
     functions = read_functions(reader)
     gpus = find_gpus(functions)
@@ -95,7 +102,9 @@ def gather(
     monitored = RECORD in ((record or {}).get("values") or {})
     runtime_reader = reader if gpus or fresh or monitored else reader.files_only()
     units, starts = read_units(runtime_reader, (*UNITS, *SERVICES, *_EXPORTER_UNITS, *_EXPORTERS))
-    nvml, nvml_error = read_nvml(reader, gpus)
+    nvml, nvml_error, hang = (
+        read_nvml(reader, gpus, driver_seconds) if hang is None else (None, "", hang)
+    )
     runtimes, runtime_problems = _read_runtimes(
         runtime_reader, units, paths, packages, starts, record, fresh=fresh
     )
@@ -125,14 +134,26 @@ def gather(
         "mig": read_setup(reader, record, read_checksums(reader, BOOT_PATHS)),
         "exporter": read_exporter(reader, units, packages, record),
         "acceptance": read_acceptance(record),
+        "driver_hang": None if hang is None else asdict(hang),
     }
     problems = (
         *find_problems(node, nvml_error, rpm_error),
         *read_errors(reader, gpus),
         *runtime_problems,
+        *_driver_trouble(reader, node),
     )
     node["problems"] = [problem.as_problem() for problem in problems]
     return node
+
+
+def _driver_trouble(reader: NodeReader, node: Mapping[str, Any]) -> list[Finding]:
+    """Return what a loaded driver of NVIDIA lacks; the files of its devices after it was asked."""
+    if not node["driver"]["loaded"] or not any(gpu["vendor"] == "nvidia" for gpu in node["gpus"]):
+        return []
+    # Imported only with a driver: the node compiles each imported file.
+    from .driver_trouble import find_driver_trouble  # noqa: PLC0415
+
+    return find_driver_trouble(reader, node["driver"])
 
 
 def _read_amd_toolkit(
@@ -209,7 +230,7 @@ def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package
         return (() if text is None else read_dpkg_status(text)), ""
     answer = reader.run(["rpm", "-qa", "--queryformat", RPM_FORMAT, *RPM_PATTERNS])
     if answer is None or not answer.ok:
-        return (), "" if answer is None else answer.last_output()
+        return (), "" if answer is None else redact(answer.last_output())
     locks = (
         *read_versionlock(reader.read_text(_VERSIONLOCK) or ""),
         *read_versionlock_toml(reader.read_text(_VERSIONLOCK_5) or ""),
@@ -219,11 +240,20 @@ def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package
 
 
 def read_nvml(
-    reader: NodeReader, gpus: Sequence[Mapping[str, Any]]
-) -> tuple[dict[str, Any] | None, str]:
-    """Return the fact ``nvml``, and the error if the driver does not answer."""
+    reader: NodeReader, gpus: Sequence[Mapping[str, Any]], seconds: int = NVML_SECONDS
+) -> tuple[dict[str, Any] | None, str, Hang | None]:
+    """Return the fact ``nvml``; the error if the driver does not answer; and how it hangs.
+
+    :param seconds: for the driver to answer.
+    """
     if not any(gpu["vendor"] == "nvidia" for gpu in gpus):
-        return None, ""
+        return None, "", None
+    nvml, error, hang = _ask_driver(reader, seconds)
+    # A text of the node, which is shown.
+    return nvml, redact(error), hang
+
+
+def _ask_driver(reader: NodeReader, seconds: int) -> tuple[dict[str, Any] | None, str, Hang | None]:
     # Imported only with a GPU: the node compiles each imported file.
     from .._hardware.nvml import from_nvml, from_smi, lacks_names, with_smi_names  # noqa: PLC0415
 
@@ -231,31 +261,32 @@ def read_nvml(
     if library is not None:
         try:
             # With a hung driver the call never returns.
-            return reader.in_child(_NVML_SECONDS, partial(from_nvml, library)), ""
+            return reader.in_child(seconds, partial(from_nvml, library)), "", None
         except TimeoutError:
-            return None, f"NVML (pynvml) did not answer in {_NVML_SECONDS} seconds"
+            error = f"NVML (pynvml) did not answer in {seconds} seconds"
+            return None, error, Hang("pynvml", 0, float(seconds), None, None, False)
         except KubegpuError as error:
-            return None, error.cause
-    answer = reader.run(["nvidia-smi", "-q", "-x"], timeout=_NVML_SECONDS)
-    if answer is None or answer.rc == 127:
-        return None, ""
+            return None, error.cause, None
+    answer, hang = reader.ask(["nvidia-smi", "-q", "-x"], seconds)
+    if hang is not None:
+        return None, f"nvidia-smi -q -x did not answer in {seconds} seconds", hang
+    if answer is None or answer.rc == NOT_FOUND:
+        return None, "", None
     try:
         if not answer.ok:
-            return None, _smi_error(answer)
+            return None, _smi_error(answer), None
         fact = from_smi(answer.stdout)
     except ValueError as error:
-        return None, str(error)
+        return None, str(error), None
     if lacks_names(fact):
-        listed = reader.run(["nvidia-smi", "-L"], timeout=60)
+        listed, hang = reader.ask(["nvidia-smi", "-L"], seconds)
         fact = with_smi_names(fact, listed.stdout if listed and listed.ok else "")
-    return fact, ""
+    return fact, "", hang
 
 
 def _smi_error(answer: Result) -> str:
     # nvidia-smi writes errors to its standard output.
     message = answer.stdout.strip() or answer.stderr.strip()
-    if answer.rc == TIMED_OUT:
-        return f"nvidia-smi -q -x did not answer in {_NVML_SECONDS} seconds"
     if message and not message.startswith("<"):
         return message
     # It died, perhaps within its document. A shell reports a signal as 128 plus its number.

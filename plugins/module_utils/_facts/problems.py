@@ -122,7 +122,13 @@ def _legacy(gpu: Mapping[str, Any]) -> Finding | None:
 
 
 def _not_answering(node: Mapping[str, Any], nvml_error: str) -> Finding | None:
-    if not nvml_error or not node["driver"]["loaded"]:
+    if not node["driver"]["loaded"]:
+        return None
+    if node.get("driver_hang"):
+        from .._diagnosis.common import driver_hangs  # noqa: PLC0415
+
+        return driver_hangs(node["driver_hang"])
+    if not nvml_error:
         return None
     return Finding(
         "driver_not_answering",

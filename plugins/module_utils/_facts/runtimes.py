@@ -18,6 +18,7 @@ from .._containerd.distributions import (
     Distribution,
     expand_variables,
     find_distribution,
+    find_unread_template,
     unit_in_use,
 )
 from .._containerd.dump import read_effective
@@ -144,12 +145,15 @@ def _containerd(
         effective = {item: report.get(item) for item in _NOTHING}
         version = find_version(str(report.get("version")))
         problems = [] if effective["cri_enabled"] else [_cri_disabled(config_path)]
+    config = None if text is None else config_version(text)
+    unread = find_unread_template(flavour, reader.read_text, config, effective["handlers"])
+    problems = [*problems, *([unread] if unread else [])]
     return (
         {
             "version": version,
             "flavour": name,
             "config_path": config_path,
-            "config_version": None if text is None else config_version(text),
+            "config_version": config,
             "unit": unit,
             "active": _active(units, unit),
             "control_plane": unit in flavour.control_plane_units,

@@ -71,7 +71,7 @@ def read_node(
     functions = read_functions(reader)
     facts = find_gpus(functions)
     gpus = read_pci_gpus(reader, functions, facts)
-    smi = read_smi(reader, stream, facts, request.timeout)
+    smi = read_smi(reader, stream, facts, request.timeout, request.hang)
     logs: tuple[BootLog, ...] = ()
     events: tuple[Event, ...] = ()
     unseen = list(_unseen_smi(smi))
@@ -189,18 +189,24 @@ def _thousandths(text: str | None) -> int | None:
 
 
 def read_smi(
-    reader: NodeReader, stream: Stream, facts: list[dict[str, Any]], seconds: float
+    reader: NodeReader,
+    stream: Stream,
+    facts: list[dict[str, Any]],
+    seconds: float,
+    known: Hang | None = None,
 ) -> Smi:
     """Return the answer of nvidia-smi, which is called once at most.
 
     It is not called without a GPU for it, without the driver (it would load it), or while another
     one hangs.
+
+    :param known: how the driver hung when another module asked it.
     """
     text = reader.read_text(_DRIVER)
     driver = None if text is None else loaded_version(text) or "of an unknown version"
     if not container_gpus({"gpus": facts}) or driver is None:
         return Smi(NOT_ASKED, driver=driver)
-    hanging = hanging_smi(reader)
+    hanging = known or hanging_smi(reader)
     if hanging is not None:
         return Smi(HUNG, driver=driver, hang=hanging)
     parts: list[bytes] = []

@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from .._core.finding import Finding
+from .._diagnosis.common import driver_hangs
 from .._diagnosis.drm_log import kernel_findings
 from .._diagnosis.known_errors import explain, explain_one
 from .._hardware.vendors import container_gpus
+from .._host.bounded import Hang
 from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
 from .data import (
     ERROR_TEXT,
@@ -146,29 +148,10 @@ def _not_counted(address: str, count: int, wanted: int) -> Judged:
 
 
 def _hang(node: Node) -> Judged:
-    hang = node.smi.hang
-    evidence = ""
-    if hang is not None:
-        waits = f", waits in {hang.wchan}" if hang.wchan else ""
-        state = f"state {hang.state}{waits}" if hang.state else "its state is unknown"
-        after = "is still there after SIGKILL" if hang.left else "was ended"
-        took = f"no answer in {hang.seconds:.0f} s" if hang.seconds else "left by an earlier run"
-        evidence = f"{hang.program} (pid {hang.pid}): {took}, {state}, {after}"
     xids = sorted({event.number for event in node.events if _is_recent(event)})
-    if xids:
-        evidence += f"; Xids since boot: {', '.join(map(str, xids))}"
-    return Judged(
-        Finding(
-            "driver_hangs",
-            "The driver does not answer nvidia-smi: a GPU hangs, or starting all of them takes too "
-            "long without the persistence daemon.",
-            evidence,
-            "Drain the node and reboot it; a reboot may hang too, then power it off and on by its "
-            "management controller. Without any Xid: systemctl enable --now nvidia-persistenced, "
-            "and a longer timeout.",
-        ),
-        ERROR,
-    )
+    more = f"Xids since boot: {', '.join(map(str, xids))}" if xids else ""
+    hang = node.smi.hang or Hang("nvidia-smi", 0, 0.0, None, None, left=False)
+    return Judged(driver_hangs(asdict(hang), more), ERROR)
 
 
 def _is_recent(event: Event) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.options import check_at_least, wrong_value
+from .._host.bounded import HANG_ARGUMENTS, read_hang
 from .._nvidia.xids import xid_table
 from .baseline import check_baseline
 from .data import THRESHOLDS
@@ -23,6 +24,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "thresholds": {"type": "dict", "default": {}},
     "xids": {"type": "dict", "default": {}},
     "baseline": {"type": "dict", "default": {}},
+    "driver_hang": {"type": "dict", "options": HANG_ARGUMENTS},
 }
 _MOST_BOOTS = 20
 
@@ -42,6 +44,7 @@ def read_options(given: Mapping[str, Any]) -> Request:
         _thresholds(given["thresholds"] or {}),
         xid_table(given["xids"], "xids"),
         check_baseline(given["baseline"] or {}),
+        read_hang(given.get("driver_hang")),
     )
 
 

@@ -32,6 +32,8 @@ class Request:
     thresholds: Mapping[str, float | None] = field(default_factory=dict)
     xids: Mapping[int, Xid] = field(default_factory=lambda: XIDS)
     baseline: Mapping[str, Any] | None = None
+    #: How the driver hung when another module asked it; then it is not asked.
+    hang: Hang | None = None
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .command import C_LOCALE, NOT_FOUND
+from .command import C_LOCALE, NOT_FOUND, TIMED_OUT, Result
 
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -49,6 +49,22 @@ class Hang:
     state: str | None
     wchan: str | None
     left: bool
+
+
+#: A :class:`Hang` as an option of a module: what another module has found is not asked again.
+HANG_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "program": {"type": "str", "required": True},
+    "pid": {"type": "int", "default": 0},
+    "seconds": {"type": "float", "default": 0.0},
+    "state": {"type": "str"},
+    "wchan": {"type": "str"},
+    "left": {"type": "bool", "default": False},
+}
+
+
+def read_hang(given: Mapping[str, Any] | None) -> Hang | None:
+    """Return the hang that an option or a fact has; None without one."""
+    return Hang(**{name: given[name] for name in HANG_ARGUMENTS}) if given else None
 
 
 @dataclass(frozen=True)
@@ -89,6 +105,16 @@ def module_stream(module: AnsibleModule) -> Stream:
         return _Program([program, *argv[1:]]).read(consume, seconds, most)
 
     return run
+
+
+def run_bounded(
+    stream: Stream, argv: Sequence[str], seconds: float, most: int
+) -> tuple[Result, Hang | None]:
+    """Return the result of a program with all its output, and how it hangs if it does."""
+    parts: list[bytes] = []
+    ended = stream(argv, parts.append, seconds, most)
+    rc = TIMED_OUT if ended.rc is None else ended.rc
+    return Result(rc, b"".join(parts).decode("utf-8", "replace"), ended.stderr), ended.hang
 
 
 class _Program:

@@ -24,7 +24,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.errors import KubegpuError
-from .command import Result, Runner
+from .bounded import Hang, Stream, run_bounded
+from .command import TIMED_OUT, Result, Runner
 from .fingerprint import file_signature, process_start_id
 
 _MAX_LINKS = 40
@@ -34,12 +35,18 @@ _LINE_BYTES = 64 * 1024
 
 
 class NodeReader:
-    """Reads files below ``root``. If that is ``/``, also runs commands with ``run``."""
+    """Reads files below ``root``. If that is ``/``, also runs commands with ``run``.
 
-    def __init__(self, root: str = "/", run: Runner | None = None) -> None:
+    With ``stream``, a command that may hang in the kernel (:meth:`ask`) is not waited for.
+    """
+
+    def __init__(
+        self, root: str = "/", run: Runner | None = None, stream: Stream | None = None
+    ) -> None:
         self.root = os.path.realpath(root)
         self.live = self.root == "/"
         self._run = run if self.live else None
+        self._stream = stream if self.live else None
 
     def files_only(self) -> NodeReader:
         """Return a reader of the same files that runs no commands and opens no sockets."""
@@ -154,6 +161,17 @@ class NodeReader:
         :param timeout: seconds after which the command is stopped.
         """
         return None if self._run is None else self._run(list(argv), timeout=timeout)
+
+    def ask(self, argv: Sequence[str], seconds: int) -> tuple[Result | None, Hang | None]:
+        """Return the result of a command that asks a driver, and how it hangs if it does.
+
+        :param seconds: after which it is killed, and left behind if it cannot be.
+        """
+        if self._stream is not None:
+            return run_bounded(self._stream, argv, seconds, _MAX_BYTES)
+        answer = self.run(argv, timeout=seconds)
+        hung = answer is not None and answer.rc == TIMED_OUT
+        return answer, Hang(argv[0], 0, float(seconds), None, None, False) if hung else None
 
     def kernel_value(self, name: str) -> str | None:
         """Return ``arch``, ``osrelease`` or ``hostname`` of the kernel."""

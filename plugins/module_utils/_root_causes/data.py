@@ -41,6 +41,14 @@ REBOOT = "{reboot}"
 _RESTART_POD = "kubectl --namespace {namespace} delete pod {name}"
 
 _BELOW_NVML = (BUS, MODULE, GPU)
+#: Faults of a GPU with which the driver answers all the same: they explain nothing of its answer.
+ANSWERS = frozenset({
+    "fabric_manager_not_running", "fabric_manager_version", "imex_failed", "fabric_not_ready",
+    "row_remap_failed", "row_remap_pending", "page_retirement_pending", "sram_threshold",
+    "inforom_corrupt", "gpu_memory_contained", "ecc_pending", "mig_pending",
+    "mig_without_instances", "mixed_mig_driver_bug", "compute_mode", "persistence_off",
+    "hw_slowdown", "pcie_width", "pcie_errors", "pcie_errors_nonfatal", "pcie_errors_corrected",
+})  # fmt: skip
 _BELOW_TOOLKIT = (*_BELOW_NVML, NVML)
 _BELOW_RUNTIME = (*_BELOW_TOOLKIT, TOOLKIT)
 _BELOW_NODE = (*_BELOW_RUNTIME, RUNTIME)
@@ -112,8 +120,11 @@ _OF_MODULE = (
         mend=_DRIVER,
     ),
     Cause("modules_cannot_be_loaded_here", MODULE),
-    Cause("driver_library_mismatch", MODULE, mend=REBOOT),
-    Cause("pending_reboot", MODULE, ("driver_library_mismatch",), mend=REBOOT),
+    Cause("upgraded_unattended", MODULE, mend=f"nvidia_driver_hold: true, then: {REBOOT}",
+          confidence=LIKELY),
+    Cause("driver_library_mismatch", MODULE, ("upgraded_unattended",), mend=REBOOT),
+    Cause("pending_reboot", MODULE, ("upgraded_unattended", "driver_library_mismatch"),
+          mend=REBOOT),
     Cause("driver_in_use", MODULE, mend=REBOOT),
     Cause("other_driver", MODULE, mend=_DRIVER),
     Cause("gsp_firmware_failed", MODULE, (BUS,), mend=_DRIVER),
@@ -129,6 +140,7 @@ _OF_MODULE = (
     Cause("driver_not_loaded", MODULE, (BUS, MODULE), mend=_DRIVER),
     Cause("drm_driver_not_loaded", MODULE, (BUS, MODULE), mend="modprobe"),
     Cause("gpu_not_bound", MODULE, (BUS, MODULE), mend=_DRIVER),
+    Cause("device_nodes_missing", MODULE, (BUS, MODULE), mend="nvidia-modprobe -c 0 -u"),
     Cause("no_module_for_next_kernel", MODULE, ("driver_missing",), mend=_DRIVER,
           severity=WARNING, confidence=LIKELY),
     Cause("drm_firmware_optional", MODULE, severity=INFO),
@@ -227,11 +239,14 @@ _OF_RUNTIME = (
           mend="systemctl restart docker"),
     Cause("cri_not_ready", RUNTIME, ("containerd_config_invalid", "cri_disabled")),
     Cause("cri_missing", RUNTIME, ("containerd_config_invalid", "cri_disabled")),
-    Cause("runtime_lost", RUNTIME, mend=_TOOLKIT),
-    Cause("handler_missing", RUNTIME, ("toolkit_missing",), mend=_TOOLKIT),
+    Cause("k3s_template_other_version", RUNTIME, ("toolkit_missing",), mend=_TOOLKIT),
+    Cause("runtime_lost", RUNTIME, ("k3s_template_other_version",), mend=_TOOLKIT),
+    Cause("handler_missing", RUNTIME, ("toolkit_missing", "k3s_template_other_version"),
+          mend=_TOOLKIT),
     Cause("wrong_program", RUNTIME, ("toolkit_missing",), mend=_TOOLKIT),
     Cause("restart_required", RUNTIME, mend=_TOOLKIT),
-    Cause("not_default", RUNTIME, ("toolkit_missing", "runtime_lost", "handler_missing"),
+    Cause("not_default", RUNTIME, ("toolkit_missing",
+          "k3s_template_other_version", "runtime_lost", "handler_missing"),
           mend=_TOOLKIT),
     Cause("nvml_unknown_error", RUNTIME, _BELOW_TOOLKIT,
           mend=f"nvidia_container_toolkit_runtime_cdi: true, then: {_TOOLKIT}"),
@@ -250,6 +265,8 @@ _OF_NODE = (
 _OF_PLUGIN = (
     Cause("no_plugin", PLUGIN, mend=_PLUGIN),
     Cause("two_allocators", PLUGIN),
+    Cause("operator_conflict", PLUGIN, mend="nvidia_device_plugin_enabled: false, or the other "
+          "owner's plugin off"),
     Cause("plugin_selects_not", PLUGIN, mend=_LABELS),
     Cause("plugin_tolerates_not", PLUGIN,
           mend=f"nvidia_device_plugin_tolerations, then: {_PLUGIN}"),

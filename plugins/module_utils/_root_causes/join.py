@@ -10,18 +10,20 @@ nothing is guessed, an unknown finding stays visible.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .data import CAUSES, FOLLOWS
+from .data import ANSWERS, CAUSES, FOLLOWS
 from .observe import observe, safe_text, unseen
 from .types import (
     ERROR,
     INFO,
     LAYERS,
     LIKELY,
+    NVML,
     PLUGIN,
     POD,
     SEVERITIES,
@@ -35,6 +37,8 @@ from .types import (
 
 _ORDER = {code: number for number, code in enumerate(CAUSES)}
 _MOST_EVIDENCE = 2000
+# A GPU without its function: of eight digits of a domain, as NVML writes it, the last four.
+_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}(?![0-9a-f:])")
 
 
 def diagnose(
@@ -71,7 +75,7 @@ def find_roots(
         one: [
             other
             for other in (of_host[one.subject.host] if one.subject.host else merged)
-            if _explains(other, one)
+            if explains(other, one)
         ]
         for one in merged
     }
@@ -129,14 +133,24 @@ def _because(one: Observed) -> tuple[str, ...]:
     return row.because if row is not None else FOLLOWS[one.source]
 
 
-def _explains(cause: Observed, one: Observed) -> bool:
+def explains(cause: Observed, one: Observed) -> bool:
     """Return whether an error explains another finding."""
     if cause.severity != ERROR or cause is one or _rank(cause) >= _rank(one):
         return False
     because = _because(one)
     if _layer(cause) not in because and cause.code not in because:
         return False
+    if _layer(one) == NVML and (cause.code in ANSWERS or _of_other_gpus(cause, one)):
+        return False
     return _same(cause.subject, one.subject)
+
+
+def _of_other_gpus(cause: Observed, one: Observed) -> bool:
+    """Return whether the driver's answer for all GPUs names GPUs, and none is that of the cause."""
+    if not cause.subject.gpu or one.subject.gpu:
+        return False
+    named = set(_ADDRESS.findall(f"{one.cause} {one.evidence}".lower()))
+    return bool(named) and cause.subject.gpu.lower().partition(".")[0] not in named
 
 
 def _same(cause: Subject, one: Subject) -> bool:

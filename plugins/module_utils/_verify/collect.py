@@ -54,13 +54,17 @@ class Collector:
             diagnosis = None if finding.code == UNKNOWN else finding
         spec = node["container_toolkit"]["cdi_spec"]
         path = self._runtime_path(node)
+        # A driver that hangs is not asked again.
+        hangs = node.get("driver_hang") is not None
+        ask = loaded and not node["nvml"] and not hangs
+        tell = node["nvml"] and not hangs
         return State(
-            smi=run(["nvidia-smi", "-L"], timeout=60) if loaded and not node["nvml"] else None,
+            smi=run(["nvidia-smi", "-L"], timeout=60) if ask else None,
             diagnosis=diagnosis,
             runtime=run([path, "--version"], timeout=QUICK),
             runtime_path=path,
             cdi=run(["nvidia-ctk", "cdi", "list"], timeout=QUICK) if spec else None,
-            cli=run(["nvidia-container-cli", "info"], timeout=60) if node["nvml"] else None,
+            cli=run(["nvidia-container-cli", "info"], timeout=60) if tell else None,
             config_exists=reader.exists(_TOOLKIT_CONFIG),
             fabric=self._fabric(node) if "nvml" in layers else None,
             runtimes=tuple(self._runtimes(node)) if RUNTIME in layers else (),
@@ -77,7 +81,7 @@ class Collector:
 
     def _fabric(self, node: Mapping[str, Any]) -> Fabric | None:
         def devices() -> Sequence[Mapping[str, Any]]:
-            nvml, _complaint = read_nvml(self.dependencies.reader, node["gpus"])
+            nvml, _complaint, _hang = read_nvml(self.dependencies.reader, node["gpus"])
             return nvml["devices"] if nvml else ()
 
         return wait_for_fabric(

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
+from .._core.redact import redact
+from .._diagnosis.common import driver_hangs
 from .._diagnosis.known_errors import explain, explain_one
 from .._host.command import TIMED_OUT, Result
 from .._toolkit.settings import faults, release_of
@@ -193,6 +195,8 @@ def _no_nvml(
     node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], state: State
 ) -> LayerResult:
     smi = state.smi
+    if node.get("driver_hang"):
+        return from_finding(NVML, driver_hangs(node["driver_hang"]))
     if smi is None or smi.rc == 127:
         return LayerResult(
             NVML,
@@ -206,7 +210,7 @@ def _no_nvml(
         )
     if smi.ok and LISTED_GPU.search(smi.stdout):
         return _half_answer(node, smi)
-    output = smi.stdout.strip() or smi.stderr.strip()
+    output = redact(smi.stdout.strip() or smi.stderr.strip())
     if smi.rc == TIMED_OUT:
         output = f"nvidia-smi did not answer in time. {output}".strip()
     otherwise = Finding(

@@ -48,7 +48,7 @@ def check_options(params: Mapping[str, Any], is_file: Callable[[str], bool]) -> 
     """
     check_expression("expect", params["expect"])
     check_at_least("fabric_timeout", params["fabric_timeout"], 0)
-    for name in ("timeout", "image_timeout"):
+    for name in ("timeout", "image_timeout", "driver_timeout"):
         check_at_least(name, params[name])
     if params["image"]:
         check_reference("image", params["image"])

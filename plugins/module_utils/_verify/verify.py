@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._core.errors import KubegpuError
 from .._facts.gather import gather
 from .._facts.runtimes import RuntimePaths
+from .._host.bounded import Stream, read_hang
 from .._host.command import Runner
 from .._host.download import read_text
 from .._host.files import changed_since
@@ -32,9 +34,9 @@ _MAX_PAGE = 32 << 20
 _PAGE_SECONDS = 30
 
 
-def node_dependencies(run: Runner) -> Dependencies:
+def node_dependencies(run: Runner, stream: Stream | None = None) -> Dependencies:
     """Return access to the node that this process runs on."""
-    reader = NodeReader("/", run)
+    reader = NodeReader("/", run, stream)
     return Dependencies(
         run,
         reader,
@@ -57,8 +59,18 @@ def verify_node(
     """
     check_options(params, is_file)
     paths = RuntimePaths(params["containerd_config_path"], params["docker_config_path"])
-    node = gather(dependencies.reader, paths, fresh=True)
-    collector = Collector(dependencies, read_probe_options(params), check_mode)
+    node = gather(
+        dependencies.reader,
+        paths,
+        fresh=True,
+        driver_seconds=params["driver_timeout"],
+        hang=read_hang(params["driver_hang"]),
+    )
+    options = read_probe_options(params)
+    if node.get("driver_hang"):
+        # A container would hang, too.
+        options = replace(options, container=False)
+    collector = Collector(dependencies, options, check_mode)
     state = None
     if own_gpus(node):
         with cleaned(collector):

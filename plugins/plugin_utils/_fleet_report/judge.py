@@ -11,6 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import CAUSES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import explains
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
+    GPU,
+    Observed,
+    Subject,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS, NVML
 
 from .texts import mapping, sequence, text, texts
@@ -115,15 +122,30 @@ def _node_causes(source: Source) -> list[Cause]:
         return [*diagnosed, *(one for one in rest if one.id not in ids)]
     health = _health(source)
     layers = _layers(source)
-    errors = [one for one in health if one.severity == ERROR]
-    if errors and layers and layers[0].subject.startswith(NVML):
-        # A GPU that is lost or hangs is why the driver does not answer for it.
-        follows = (*(f"{one.subject}: {one.cause}" for one in layers), *layers[0].follows)
-        first = replace(errors[0], follows=tuple(dict.fromkeys((*errors[0].follows, *follows))))
-        health = [first if one is errors[0] else one for one in health]
-        layers = []
+    if layers and layers[0].subject.startswith(NVML):
+        cause = next((one for one in health if _is_why(one, layers[0])), None)
+        if cause is not None:
+            follows = (*(f"{one.subject}: {one.cause}" for one in layers), *layers[0].follows)
+            first = replace(cause, follows=tuple(dict.fromkeys((*cause.follows, *follows))))
+            health = [first if one is cause else one for one in health]
+            layers = []
     ids = {one.id for one in (*health, *layers)}
     return [*layers, *health, *(one for one in problems if one.id not in ids)]
+
+
+def _is_why(health: Cause, layer: Cause) -> bool:
+    """Return whether a finding of the health is why the driver does not answer, or says the same.
+
+    A GPU that is lost or hangs explains it; an error of a GPU that the layer does not name, none.
+    """
+    if health.severity != ERROR:
+        return False
+    row = CAUSES.get(health.id)
+    source = row.layer if row else GPU
+    if not health.subject and source == NVML:
+        return True
+    seen = Observed(health.id, Subject(gpu=health.subject), ERROR, source, health.cause)
+    return explains(seen, Observed(layer.id, Subject(), ERROR, NVML, layer.cause, layer.evidence))
 
 
 def _diagnosed(one: Object) -> Cause:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tarfile
+import time
 
 import pytest
 
@@ -25,6 +27,7 @@ HOSTS = f"{BARE}:{WHOLE}:{WITHOUT}"
 RUNTIME = "/usr/bin/nvidia-container-runtime"
 SMI = "/usr/bin/nvidia-smi"
 SECRET = "hunter2"
+LIMIT = 20
 
 
 def diagnose(dest, limit=HOSTS, **variables):
@@ -129,6 +132,7 @@ def test_a_whole_node_and_one_cause_at_a_time(converged, dest):
         run, result = diagnose(dest, WHOLE)
     (one,) = (one for one in result["findings"] if one["severity"] == "error")
     assert (one["id"], one["gpu"]) == ("row_remap_failed", address)
+    assert "process_name" in document and "process_name" not in dest.read_text()
     assert SECRET not in dest.read_text() and SECRET not in run.output
 
     # The earlier result has a GPU that is not on the bus.
@@ -142,6 +146,26 @@ def test_a_whole_node_and_one_cause_at_a_time(converged, dest):
     assert run.status == 0 and result["ok"], run.output
 
 
+def test_a_driver_that_hangs_is_asked_once_and_ends_the_run_in_time(converged, dest):
+    """In the place of state D, which only a kernel can make: it ignores to be told to end."""
+    asked = "/run/kubegpu-standin-asked"
+    text = f"echo $$ >>{asked}; trap '' TERM INT; while :; do sleep 1; done"
+    put, mend = script(SMI, text)
+    with broken(f"rm -f {asked}; {put}", f"{mend}; rm -f {asked}"):
+        begin = time.monotonic()
+        run, result = diagnose(dest, WHOLE, gpu_diagnose_timeout=LIMIT, gpu_diagnose_container=True)
+        seconds = time.monotonic() - begin
+        (pids,) = on_nodes(f"cat {asked}", WHOLE).values()
+        (left,) = on_nodes(
+            f"for pid in $(cat {asked}); do kill -0 $pid 2>/dev/null && echo $pid; done", WHOLE
+        ).values()
+    assert roots(result, WHOLE) == ["driver_hangs"], result["findings"]
+    assert len(pids.split()) == 1, pids
+    assert left == "", left
+    # The time that Ansible takes without any wait is not the driver's.
+    assert seconds < LIMIT + 10, f"{seconds:.1f} s\n{run.output}"
+
+
 def test_hostile_words_of_a_node_are_shown_as_words(converged, dest):
     # What begins like a document is none of its own words: the facts drop it.
     words = "failed: <script>alert(1)</script> {{ 7*7 }}"
@@ -150,3 +174,36 @@ def test_hostile_words_of_a_node_are_shown_as_words(converged, dest):
     text = json.dumps(result)
     assert "<script>alert(1)</script> {{ 7*7 }}" in text
     assert "\\u001b" not in text and "\x1b[2J" not in run.output
+
+
+PLANTED = f"token={SECRET} https://ops:{SECRET}@proxy.example/x"
+CONFIGURATION = "/etc/modprobe.d/nvidia-standin.conf"
+PLANT = f"""
+echo '# {PLANTED}' >{CONFIGURATION}
+mkdir -p /root/.kube && echo 'users: [{{user: {{token: {SECRET}}}}}]' >/root/.kube/config
+systemd-run --quiet --wait --collect --unit nvidia-imex --setenv=TOKEN={SECRET} \
+    sh -c 'echo said {PLANTED}'
+"""
+
+
+def test_a_support_bundle_has_no_secrets_and_a_list_of_what_is_in_it(converged, dest, tmp_path):
+    bundle = tmp_path / "bundle.tar.gz"
+    asked = {"gpu_diagnose_file": str(dest), "gpu_diagnose_bundle_file": str(bundle)}
+    with broken(PLANT, f"rm -rf {CONFIGURATION} /root/.kube"):
+        predicted = play("diagnose", "--check", "--limit", WHOLE, variables=asked)
+        assert predicted.status == 0 and not bundle.exists(), predicted.output
+        run = play("diagnose", "--limit", WHOLE, variables=asked)
+    assert run.status == 0, run.output
+    assert run.stats[WHOLE]["changed"] == predicted.stats[WHOLE]["changed"] == 1
+    with tarfile.open(bundle) as tar:
+        content = {one.name.partition("/")[2]: tar.extractfile(one).read().decode() for one in tar}
+    names = [one["name"] for one in json.loads(content.pop("MANIFEST.json"))["files"]]
+    assert set(names) == set(content)
+    for name in (
+        "diagnosis.json", f"hosts/{WHOLE}/facts.json", f"hosts/{WHOLE}/logs/nvidia-imex.log",
+        f"hosts/{WHOLE}/config{CONFIGURATION}",
+    ):  # fmt: skip
+        assert name in names and name in run.output and name in predicted.output, name
+    assert "said token=***" in content[f"hosts/{WHOLE}/logs/nvidia-imex.log"]
+    whole = "\n".join(content.values())
+    assert SECRET not in whole and SECRET not in run.output and "process_name" not in whole

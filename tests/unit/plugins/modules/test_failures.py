@@ -31,6 +31,7 @@ FAILING = {
     "gpu_node_acceptance": ("module_stream", {"step": "look"}),
     "gpu_node_health": ("module_stream", {}),
     "gpu_node_maintenance": ("read_request", {"nodes": {}, "state": "cordoned", "run": "a"}),
+    "gpu_node_texts": ("module_stream", {}),
     "gpu_node_verify": ("module_runner", {}),
     "gpu_test_pods": ("read_expected", {}),
     "node_gpu_label": ("read_requests", {"nodes": {}}),
@@ -44,6 +45,8 @@ FAILING = {
 }
 # The facts have problems of a node as data; reports, tables, variables and reboots are actions.
 NEVER_FAIL = {"gpu_node_facts", "fleet_report", "fleet_table", "fleet_variables", "node_reboot"}
+# The facts have problems of a node as data; reports, tables and variables are read by actions.
+NEVER_FAIL = {"fleet_bundle", "gpu_node_facts", "fleet_report", "fleet_table", "fleet_variables"}
 
 
 def load(name):

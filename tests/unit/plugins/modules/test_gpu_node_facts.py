@@ -106,5 +106,6 @@ def test_options_are_documented_as_they_are() -> None:
         "root": ("path", "/"),
         "containerd_config_path": ("path", "/etc/containerd/config.toml"),
         "docker_config_path": ("path", "/etc/docker/daemon.json"),
+        "driver_timeout": ("int", 60),
         "state_path": ("path", "/var/lib/kubegpu/state.json"),
     }

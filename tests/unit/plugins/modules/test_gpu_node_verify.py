@@ -32,7 +32,7 @@ def signals():
 def no_gpu(monkeypatch):
     """Whatever machine runs the tests."""
     facts = {"gpus": [], "os": {"hostname": "here"}}
-    monkeypatch.setattr(verify, "gather", lambda *_given, fresh: facts)
+    monkeypatch.setattr(verify, "gather", lambda *_given, **_options: facts)
 
 
 @pytest.mark.parametrize(

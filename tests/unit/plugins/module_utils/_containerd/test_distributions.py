@@ -20,6 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distribu
     check_managed_block,
     expand_variables,
     find_distribution,
+    find_unread_template,
     has_base_template,
     makes_handler,
     managed_block,
@@ -119,3 +120,33 @@ def test_variables():
     assert expand_variables(words, microk8s.variables) == (
         'a = "runc"\nb = "io.containerd.runc.v2"\nc = "/var/snap/microk8s/current/x ${OTHER}"\n'
     )
+
+
+HANDLER = "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.nvidia]\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "config", "handlers", "told"),
+    [
+        (2, HANDLER, 3, {"runc": {}}, True),
+        (3, '  BinaryName = "/usr/bin/nvidia-container-runtime"\n', 2, {"runc": {}}, True),
+        # It is the one that is rendered; the handler is there; it has none; nothing is known.
+        (3, HANDLER, 3, {"runc": {}}, False),
+        (2, HANDLER, 3, {"runc": {}, "nvidia": {}}, False),
+        (2, f"# {HANDLER}", 3, {"runc": {}}, False),
+        (2, HANDLER, 3, None, False),
+        (2, HANDLER, None, {"runc": {}}, False),
+    ],
+)
+def test_a_template_that_k3s_does_not_read(version, text, config, handlers, told):
+    (k3s,) = (one for one in DISTRIBUTIONS if one.name == "k3s")
+    path = k3s.templates[version]
+    finding = find_unread_template(k3s, {path: text}.get, config, handlers)
+    assert (finding is not None) == told
+    if finding is not None:
+        assert finding.code == "k3s_template_other_version" and path in finding.cause
+        assert str(k3s.templates[config]) in finding.next_step
+
+
+def test_a_containerd_without_templates_has_none_to_read():
+    assert find_unread_template(PLAIN, {}.get, 2, {"runc": {}}) is None

@@ -22,6 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import 
     redact_data,
     redact_items,
     redact_lines,
+    redact_yaml,
     secrets,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.json_edit import parse
@@ -422,3 +423,39 @@ def test_secrets_of_every_address_are_found():
     urls = ("https://me:first@a.example/", "https://b.example/", "http://me:second@c.example/")
     assert secrets(*urls) == ("first", "second")
     assert secrets("https://me:first@a.example/ https://me:third@b.example/") == ("first", "third")
+
+
+YAML = """a: 1
+token: |
+  hunter2
+  hunter2, again
+users:
+- name: me
+  user:
+    client-key-data: aHVudGVyMg==
+    passwords:
+    - hunter2
+    auth: # of the registry
+      a: hunter2
+endpoint: https://ops:hunter2@h.example/x
+key: |
+  -----BEGIN RSA PRIVATE KEY-----
+  MIIhunter2
+  -----END RSA PRIVATE KEY-----
+last: 3
+"""
+
+
+def test_yaml_without_what_is_indented_below_a_secret():
+    shown = redact_yaml(YAML)
+    assert "hunter2" not in shown and "aHVudGVy" not in shown
+    for kept in ("a: 1\n", "- name: me\n", "@h.example/x\n", "last: 3\n"):
+        assert kept in shown
+    assert redact_yaml("") == ""
+
+
+def test_a_private_key_without_its_end_is_covered():
+    assert redact("x -----BEGIN PRIVATE KEY-----\nMIIhunter2\n") == f"x {MARK}"
+    begin = time.monotonic()
+    redact("-----BEGIN PRIVATE KEY-----" * 20_000)
+    assert time.monotonic() - begin < 5

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._facts import gather as _node_facts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import (
     gather,
     read_nvml,
@@ -22,6 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.problems impo
     find_problems,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from tests.unit.fixtures.machines import MACHINES
@@ -36,7 +36,7 @@ from tests.unit.plugins.module_utils._hardware.test_nvml import (
 KEYS = {
     "": "os python gpus nvswitches nvswitch_bridges kernel_drivers device_nodes driver secure_boot "
     "nouveau kernels cuda container_toolkit amd_container_toolkit amd_driver repositories "
-    "runtimes kubelet nvml mig exporter acceptance problems",
+    "runtimes kubelet nvml mig exporter acceptance driver_hang problems",
     "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id",
     "python": "version tomlkit pynvml",
     "driver": "loaded installed userland kernel_module coherent_memory source packages dkms held "
@@ -182,6 +182,11 @@ class Node(NodeReader):
         self.asked.append(list(argv))
         return self.commands.get(argv[0].replace("-", "_"))
 
+    def ask(self, argv: Any, seconds: int) -> tuple[Result | None, Hang | None]:
+        answer = self.run(argv, seconds)
+        late = answer is not None and answer.rc == 124
+        return answer, Hang(argv[0], 7, float(seconds), "D", None, True) if late else None
+
     def import_library(self, module: str) -> Any | None:
         return self.library
 
@@ -191,13 +196,13 @@ GPU = [{"vendor": "nvidia"}]
 
 def test_nvml_by_the_library_first(tmp_path: Path) -> None:
     node = Node(tmp_path, StandinNvml())
-    nvml, complaint = read_nvml(node, GPU)
+    nvml, complaint, hang = read_nvml(node, GPU)
     assert nvml is not None
-    assert (nvml["driver_version"], complaint, node.asked) == ("535.54.03", "", [])
+    assert (nvml["driver_version"], complaint, hang, node.asked) == ("535.54.03", "", None, [])
 
 
 def test_nvml_by_nvidia_smi(tmp_path: Path) -> None:
-    nvml, complaint = read_nvml(
+    nvml, complaint, _hang = read_nvml(
         Node(tmp_path, nvidia_smi=Result(0, SMI_STANDIN_535_54_03, "")), GPU
     )
     assert nvml is not None
@@ -211,7 +216,7 @@ def test_the_profiles_of_mig_devices_are_asked_for_where_they_lack(tmp_path: Pat
             return Result(0, SMI_LIST, "") if argv == ["nvidia-smi", "-L"] else answer
 
     node = Lists(tmp_path, nvidia_smi=Result(0, SMI_STANDIN_535_54_03, ""))
-    nvml, _complaint = read_nvml(node, GPU)
+    nvml, _complaint, _hang = read_nvml(node, GPU)
     assert nvml is not None
     (mig,) = nvml["devices"][0]["mig_devices"]
     assert mig["name"] == "NVIDIA A100-SXM4-80GB MIG 2g.20gb"
@@ -236,7 +241,8 @@ MISMATCH = "Failed to initialize NVML: Driver/library version mismatch"
 )
 def test_nvml_that_does_not_answer(tmp_path: Path, answer: Result | None, complaint: str) -> None:
     node = Node(tmp_path, **({} if answer is None else {"nvidia_smi": answer}))
-    nvml, said = read_nvml(node, GPU)
+    nvml, said, hang = read_nvml(node, GPU)
+    assert hang is None
     assert nvml is None
     assert said.startswith(complaint)
     assert bool(said) is bool(complaint)
@@ -248,10 +254,10 @@ def test_nvml_of_a_library_that_does_not_start(tmp_path: Path) -> None:
         def nvmlInit() -> None:
             raise RuntimeError("Driver Not Loaded")
 
-    assert read_nvml(Node(tmp_path, Broken()), GPU) == (None, "Driver Not Loaded")
+    assert read_nvml(Node(tmp_path, Broken()), GPU) == (None, "Driver Not Loaded", None)
 
 
-def test_nvml_of_a_library_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nvml_of_a_library_that_hangs(tmp_path: Path) -> None:
     """A driver in trouble does not come back from the call (an ioctl that nothing interrupts)."""
 
     class Hanging:
@@ -259,15 +265,28 @@ def test_nvml_of_a_library_that_hangs(tmp_path: Path, monkeypatch: pytest.Monkey
         def nvmlInit() -> None:
             time.sleep(60)
 
-    monkeypatch.setattr(_node_facts, "_NVML_SECONDS", 0.2)
-    nvml, said = read_nvml(Node(tmp_path, Hanging()), GPU)
-    assert nvml is None and said == "NVML (pynvml) did not answer in 0.2 seconds"
+    nvml, said, hang = read_nvml(Node(tmp_path, Hanging()), GPU, 1)
+    assert nvml is None and said == "NVML (pynvml) did not answer in 1 seconds"
+    assert hang is not None and hang.program == "pynvml"
+
+
+def test_a_driver_that_hangs_is_told_and_not_asked_again(tmp_path: Path) -> None:
+    node = Node(tmp_path, nvidia_smi=Result(124, "<?xml", ""))
+    nvml, said, hang = read_nvml(node, GPU, 7)
+    assert (nvml, said) == (None, "nvidia-smi -q -x did not answer in 7 seconds")
+    assert hang == Hang("nvidia-smi", 7, 7.0, "D", None, True)
+    assert node.asked == [["nvidia-smi", "-q", "-x"]]
+
+
+def test_secrets_in_what_the_driver_says_are_covered(tmp_path: Path) -> None:
+    said = "failed: https://ops:hunter2@proxy.example/x NVIDIA_TOKEN=hunter2"
+    node = Node(tmp_path, nvidia_smi=Result(9, said, ""))
+    assert read_nvml(node, GPU)[1] == "failed: https://***@proxy.example/x NVIDIA_TOKEN=***"
 
 
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        (Result(124, "<?xml", ""), "nvidia-smi -q -x did not answer in 60 seconds"),
         (Result(139, "", ""), "nvidia-smi -q -x was ended by signal 11."),
         (Result(-11, "<?xml version", ""), "nvidia-smi -q -x was ended by signal 11."),
         (Result(1, "", ""), "nvidia-smi -q -x ended with status 1."),
@@ -275,12 +294,12 @@ def test_nvml_of_a_library_that_hangs(tmp_path: Path, monkeypatch: pytest.Monkey
 )
 def test_how_nvidia_smi_died_is_said(tmp_path: Path, answer: Result, complaint: str) -> None:
     """Seen with Debian's 535 and 550 on a mock NVML, where nvidia-smi -L answered."""
-    assert read_nvml(Node(tmp_path, nvidia_smi=answer), GPU) == (None, complaint)
+    assert read_nvml(Node(tmp_path, nvidia_smi=answer), GPU) == (None, complaint, None)
 
 
 def test_nobody_is_asked_where_no_nvidia_gpu_is(tmp_path: Path) -> None:
     node = Node(tmp_path)
-    assert read_nvml(node, [{"vendor": "amd"}]) == (None, "")
+    assert read_nvml(node, [{"vendor": "amd"}]) == (None, "", None)
     assert node.asked == []
 
 

@@ -138,6 +138,13 @@ def test_no_second_one_is_started_beside_one_that_hangs(
     assert (hanging_smi(NodeReader(str(root))) is not None) == found
 
 
+def test_a_driver_that_hung_when_another_module_asked_it_is_not_asked(tmp_path):
+    hang = Hang("nvidia-smi", 7, 60.0, "S", None, False)
+    answers = {"nvidia-smi": smi_document(smi_gpu()), "dmesg": "x\n"}
+    node, stream = node_of(make_node(tmp_path), answers, hang=hang)
+    assert "nvidia-smi" not in stream.asked and (node.smi.status, node.smi.hang) == ("hung", hang)
+
+
 def on_the_bus(root, *way):
     """Put devices behind each other, each with a link to its place in the tree of buses."""
     place = "/sys/devices/pci0000:00"

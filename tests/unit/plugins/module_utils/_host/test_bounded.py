@@ -14,7 +14,13 @@ import pytest
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import module_stream
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import (
+    HANG_ARGUMENTS,
+    Hang,
+    module_stream,
+    read_hang,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 
 MUCH = 1 << 30
 
@@ -143,3 +149,22 @@ def test_nothing_stays_open(stream, output):
         except OSError:
             assert argv == ["/dev/null"]
     assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_a_reader_asks_a_driver_and_does_not_wait_for_one_that_hangs(stream):
+    reader = NodeReader(stream=stream)
+    answer, hang = reader.ask(["sh", "-c", "echo fine; echo bad >&2; exit 9"], 10)
+    assert hang is None and answer is not None
+    assert (answer.rc, answer.stdout, answer.stderr) == (9, "fine\n", "bad\n")
+    begin = time.monotonic()
+    answer, hang = reader.ask(["sh", "-c", "trap '' TERM; while :; do sleep 1; done"], 1)
+    assert time.monotonic() - begin < 4
+    assert answer is not None and answer.rc == 124
+    assert hang is not None and not hang.left and gone(hang.pid)
+    assert reader.ask(["no-such-program-at-all"], 1)[0].rc == 127
+
+
+def test_a_hang_is_passed_on_to_other_modules():
+    hang = Hang("nvidia-smi", 7, 60.0, "D", "rm_ioctl", True)
+    assert set(HANG_ARGUMENTS) == set(vars(hang))
+    assert read_hang(vars(hang)) == hang and read_hang(None) is None and read_hang({}) is None

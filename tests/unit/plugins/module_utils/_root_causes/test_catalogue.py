@@ -11,10 +11,16 @@ test node can have a state, its record is named: a control group of version 1.
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
+    DISTRIBUTIONS,
+    find_unread_template,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
     DkmsBuild,
@@ -26,12 +32,16 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.fabric 
     MANAGER,
     Needs,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.driver_trouble import (
+    find_driver_trouble,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import (
     Narrow,
     PciGpu,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import Host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.fabric import Fabric
@@ -59,6 +69,7 @@ from tests.unit.fixtures.diagnosed_node import (
 from tests.unit.fixtures.diagnosed_node import container as in_container
 from tests.unit.fixtures.health_node import FINE, recovery, smi_gpu, xid
 from tests.unit.fixtures.kernel_gpus import amd_node
+from tests.unit.fixtures.make_tree import write
 from tests.unit.fixtures.verified_node import device
 
 MISMATCH = (
@@ -134,6 +145,62 @@ def nvml(*devices):
 
 MIG = [{"name": "MIG 1g.10gb"}, {"name": "MIG 3g.40gb"}]
 MISSING_GPU = {"findings": [], "gpus": [{"address": "0000:00:06.0", "product": "Tesla P4"}]}
+
+UNATTENDED = """
+Start-Date: 2001-01-01  06:00:00
+Commandline: /usr/bin/unattended-upgrade
+Upgrade: nvidia-driver-535:amd64 (535.86.05-0ubuntu1, 535.98-0ubuntu1)
+End-Date: 2001-01-01  06:00:09
+
+Start-Date: 2026-11-20  06:31:12
+Commandline: apt-get install hunter2
+Upgrade: libnvidia-compute-535:amd64 (535.98-0ubuntu1, 535.104.05-0ubuntu1)
+End-Date: 2026-11-20  06:31:20
+
+Start-Date: 2026-11-21  06:31:12
+Commandline: /usr/bin/unattended-upgrade
+Upgrade: libnvidia-compute-535:amd64 (535.104.05-0ubuntu1, 535.129.03-0ubuntu1), vim:amd64 (1, 2)
+End-Date: 2026-11-21  06:31:20
+"""
+TEMPLATE = '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]\n'
+
+
+def troubled(files, nvml_error="", what=None, seen=None, **changes):
+    """Return a host in whose files the facts find what is wrong with a loaded driver."""
+    known = facts(nvml_error, **changes)
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in files.items():
+            write(Path(folder), path, text)
+        found = find_driver_trouble(NodeReader(folder), known["driver"])
+    known["problems"] = [*known["problems"], *(one.as_problem() for one in found)]
+    return host(known, what, seen)
+
+
+def upgraded():
+    """Return a host whose libraries are newer than the module: NVML and containers fail."""
+    failed = Result(18, f"{MISMATCH}\n", "")
+    return troubled(
+        {"/proc/stat": "btime 1763600000\n", "/var/log/apt/history.log": UNATTENDED},
+        MISMATCH,
+        state(smi=failed, runtimes=(runtime(in_container(CLI_FAILS)),)),
+        health(answer=smi(status="failed", rc=18, text=MISMATCH)),
+        nvml=None,
+        driver__installed="535.129.03",
+        driver__userland="535.129.03",
+        driver__pending_reboot=True,
+    )
+
+
+def other_template():
+    known = facts(runtimes__containerd={
+        **facts()["runtimes"]["containerd"], "flavour": "k3s", "handlers": {"runc": {}},
+    })  # fmt: skip
+    (k3s,) = (one for one in DISTRIBUTIONS if one.name == "k3s")
+    files = {k3s.templates[2]: TEMPLATE}
+    unread = find_unread_template(k3s, files.get, 3, {"runc": {}})
+    known["problems"] = [*known["problems"], unread.as_problem()]
+    return host(known, state(runtimes=(runtime(listed=False, handlers=("runc",)),)))
+
 
 NODE = {
     "gpu_fell_off_bus": (off_the_bus, "gpu_lost"),
@@ -287,6 +354,19 @@ NODE = {
     "no_module_for_next_kernel": (
         lambda: host(facts(kernels=kernels(None))), "no_module_for_next_kernel"
     ),
+    "upgraded_unattended": (upgraded, "upgraded_unattended"),
+    "device_nodes_missing": (
+        lambda: troubled(
+            {"/proc/driver/nvidia/gpus/0000:00:05.0/information": "Device Minor: \t 0\n",
+             "/dev/nvidiactl": ""},
+            "Failed to initialize NVML: Insufficient Permissions",
+            state(smi=Result(4, "Failed to initialize NVML: Insufficient Permissions\n", "")),
+            health(answer=smi(status="failed", rc=4,
+                              text="Failed to initialize NVML: Insufficient Permissions")),
+            nvml=None,
+        ),
+        "device_nodes_missing",
+    ),
     "gsp_firmware_missing": (
         lambda: ill("NVRM: GPU 0000:00:05.0: Cannot initialize GSP firmware RM",
                     answer=smi(status="failed", rc=6, text="No devices were found")),
@@ -326,6 +406,7 @@ NODE = {
         "mixed_mig_driver_bug",
     ),
     # Containers.
+    "k3s_template_other_version": (other_template, "k3s_template_other_version"),
     "toolkit_missing": (
         lambda: host(
             facts(container_toolkit__version=None, container_toolkit__cdi_spec=None),
@@ -399,6 +480,8 @@ def test_each_cause_of_a_node_is_the_only_root(made, code):
                                      "plugin_without_driver"}),
         (NODE["no_driver"][0], {"nouveau_loaded", "gpu_not_bound", "plugin_without_driver"}),
         (NODE["toolkit_missing"][0], {"handler_missing"}),
+        (upgraded, {"driver_library_mismatch"}),
+        (other_template, {"handler_missing"}),
         (NODE["ecc_uncorrected"][0], {"row_remap_pending"}),
     ],
 )  # fmt: skip

@@ -15,8 +15,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.asked_pods 
     Name,
     explain_missing,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import pod_view
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
-from tests.unit.fixtures.cluster_objects import UNHEALTHY, node, pod
+from tests.unit.fixtures.cluster_objects import UNHEALTHY, daemonset, node, pod
 from tests.unit.fixtures.diagnosed_node import (
     MARKER,
     asked,
@@ -48,6 +49,13 @@ VIOLATES = (
     'pods "kubegpu-nvidia-device-plugin-" is forbidden: violates PodSecurity "baseline:latest": '
     'hostPath volumes (volume "device-plugins")'
 )
+OURS = daemonset(nodeSelector=MARKER, selector={"app.kubernetes.io/name": "nvidia-device-plugin"})
+OPERATORS = daemonset(
+    "nvidia-device-plugin-daemonset", "gpu-operator", selector={"app": "nvidia-device-plugin"},
+    labels={"app": "nvidia-device-plugin", "app.kubernetes.io/managed-by": "gpu-operator"},
+)  # fmt: skip
+OPERATORS_POD = pod_view(pod("theirs", namespace="gpu-operator",
+                             labels={"app": "nvidia-device-plugin"}))  # fmt: skip
 CLUSTER = {
     "node_unknown": (lambda: offer(None), "node_unknown"),
     "no_plugin": (lambda: offer(node(labels=MARKER), daemonsets=()), "no_plugin"),
@@ -64,6 +72,11 @@ CLUSTER = {
                 "found"
             ]}),
         "runtime_class_missing",
+    ),
+    "operator_conflict": (
+        lambda: offer(node(gpus=1, labels=MARKER), plugin_pod(), OPERATORS_POD,
+                      daemonsets=(OURS, OPERATORS), count=1),
+        "operator_conflict",
     ),
     "plugin_crash_loop": (
         lambda: pods_of_plugin(CRASHED, "E1122 main.go:123] something new\n"), "plugin_crash_loop"

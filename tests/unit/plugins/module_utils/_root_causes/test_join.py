@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import (
+    ANSWERS,
     CAUSES,
     FOLLOWS,
     VERIFIED,
@@ -26,6 +27,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
     CONFIDENCES,
     ERROR,
+    GPU,
     LAYERS,
     PLUGIN,
     POD,
@@ -36,7 +38,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types i
     Subject,
 )
 from tests.unit.fixtures.diagnosed_node import facts, health, host, smi
-from tests.unit.fixtures.health_node import smi_gpu
+from tests.unit.fixtures.health_node import smi_document, smi_gpu
 
 HOSTILE = (
     "<script>alert(1)</script> {{ 7*7 }} \x1b[2Jgone\r\x9b31m \u202etxt.exe password=hunter2 "
@@ -63,6 +65,7 @@ def test_the_table_is_whole():
             # A row that comes later could not explain it.
             known = one in LAYERS and LAYERS.index(one) <= LAYERS.index(row.layer)
             assert known or order.index(one) < order.index(code), (code, one)
+    assert set(ANSWERS) <= {code for code, row in CAUSES.items() if row.layer == GPU}
     assert set(FOLLOWS) == set(LAYERS) and set(VERIFIED.values()) <= set(LAYERS)
     layers = [LAYERS.index(row.layer) for row in CAUSES.values()]
     assert layers == sorted(layers)
@@ -97,6 +100,23 @@ def test_hosts_and_gpus_do_not_explain_each_other():
     # The driver is one for all GPUs.
     found = roots(saw("gpu_lost", gpu=one), saw("driver_not_answering"))
     assert found == {"gpu_lost": {"driver_not_answering"}}
+
+
+def test_the_driver_s_answer_belongs_to_the_gpus_that_it_names():
+    one, other = "0000:01:00.0", "0000:02:00.0"
+    lost = saw("gpu_lost", gpu=one)
+    counted = replace(
+        saw("gpu_missing_in_nvml"), evidence=f"NVML lists GPU-1; missing: A10 at {other}"
+    )
+    assert set(roots(lost, counted)) == {"gpu_lost", "gpu_missing_in_nvml"}
+    named = replace(counted, evidence="NVML lists GPU-2; missing: A10 at 00000000:01:00.0")
+    assert roots(lost, named) == {"gpu_lost": {"gpu_missing_in_nvml"}}
+    # A GPU that has worn out answers.
+    worn = saw("row_remap_failed", gpu=one)
+    assert set(roots(worn, saw("nvml_failed"))) == {"row_remap_failed", "nvml_failed"}
+    assert roots(saw("gsp_timeout", gpu=one), saw("nvml_failed")) == {
+        "gsp_timeout": {"nvml_failed"}
+    }
 
 
 def test_a_log_that_names_the_cause_has_only_noticed_it():
@@ -172,6 +192,16 @@ def test_hostile_texts_are_shown_as_texts_and_without_secrets():
     assert "<script>alert(1)</script>" in text and "{{ 7*7 }}" in text
     assert "hunter2" not in text
     assert not {"\x1b", "\x9b", "\u202e", "\r"} & set(json.loads(text)["findings"][0]["cause"])
+
+
+def test_no_command_line_of_a_process_is_in_what_is_written():
+    """nvidia-smi lists each process with its whole command line."""
+    ill = smi_gpu("0000:00:05.0", remapped_row_failure="Yes")
+    document = smi_document(ill)
+    assert "<process_name>" in document and "hunter2" in document
+    result = diagnose([host(seen=health(answer=smi(ill)))])
+    text = json.dumps(result)
+    assert result["findings"] and "process_name" not in text and "hunter2" not in text
 
 
 def test_a_command_to_copy_has_hostile_names_in_quotes():

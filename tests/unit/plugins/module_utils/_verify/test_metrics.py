@@ -158,7 +158,8 @@ def test_the_layer_is_judged_where_it_is_asked_for(monkeypatch, tmp_path):
     monkeypatch.setattr(verify, "read_probe_options", lambda _params: None)
     params = {
         "containerd_config_path": "/c", "docker_config_path": "/d", "gpus": None, "cdi": False,
-        "driver_version": "", "require_default": [], "layers": ["pci"],
+        "driver_version": "", "require_default": [], "layers": ["pci"], "driver_timeout": 60,
+        "driver_hang": None,
     }  # fmt: skip
     dependencies = type("Node", (), {"reader": NodeReader(str(tmp_path))})
     monkeypatch.setattr(verify, "Collector", lambda *_a: None)

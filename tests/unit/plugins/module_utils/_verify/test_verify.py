@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import verify
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS
 from tests.unit.fixtures.probed_node import collector, facts
@@ -24,9 +25,42 @@ def test_check_mode_starts_no_container(tmp_path, monkeypatch, check, started):
             "container", "engines", "runtime_path", "image", "pull", "command", "expect",
             "devices", "timeout", "image_timeout", "fabric", "fabric_timeout", "containerd_socket",
         )},
-        "name": "nvidia", "image_archive": None, "metrics": False,
+        "name": "nvidia", "image_archive": None, "metrics": False, "driver_timeout": 60,
+        "driver_hang": None,
     }  # fmt: skip
     result = verify.verify_node(params, probe.dependencies, check)
     assert [one["layer"] for one in result["layers"]][-1] == "runtime"
     assert len(run.matching("^ctr .* run ")) == started
     assert not (tmp_path / "verify").exists()
+
+
+HANG = {"program": "nvidia-smi", "pid": 4242, "seconds": 7.0, "state": "D", "wchan": "rm_ioctl",
+        "left": True}  # fmt: skip
+
+
+def test_a_driver_that_hangs_is_asked_once_by_all_together(tmp_path, monkeypatch):
+    """Its facts are read anew: with the hang of facts that were read before, it is not asked."""
+    seen = {}
+
+    def gather(*_args, **options):
+        seen.update(options)
+        return facts(runtimes__docker=None, nvml=None, driver_hang=HANG)
+
+    probe, run = collector(tmp_path)
+    monkeypatch.setattr(verify, "gather", gather)
+    params = {
+        "containerd_config_path": "/c", "docker_config_path": "/d", "gpus": None,
+        "driver_version": "", "cdi": False, "require_default": [], "layers": list(NODE_LAYERS),
+        **{name: getattr(probe.options, name) for name in (
+            "container", "engines", "runtime_path", "image", "pull", "command", "expect",
+            "devices", "timeout", "image_timeout", "fabric", "fabric_timeout", "containerd_socket",
+        )},
+        "name": "nvidia", "image_archive": None, "metrics": False, "driver_timeout": 7,
+        "driver_hang": HANG,
+    }  # fmt: skip
+    result = verify.verify_node(params, probe.dependencies, False)
+    assert seen["hang"] == Hang(**HANG) and seen["driver_seconds"] == 7
+    (layer,) = (one for one in result["layers"] if one["layer"] == "nvml")
+    assert (layer["ok"], layer["code"]) == (False, "driver_hangs")
+    assert "pid 4242" in layer["evidence"] and "rm_ioctl" in layer["evidence"]
+    assert run.matching("nvidia-smi|nvidia-container-cli|^ctr .* run ") == []

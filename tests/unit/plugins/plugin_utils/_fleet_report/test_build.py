@@ -80,6 +80,27 @@ def test_equal_causes_are_one_action_and_what_follows_is_folded_in():
     assert found["plan_differs"]["mend"] == "ansible-playbook kubegpu.nodes.site"
 
 
+@pytest.mark.parametrize(
+    ("code", "address", "evidence", "ids"),
+    [
+        ("gpu_lost", "0000:05:00.0", "missing: H100 at 0000:05:00.0", ["gpu_lost"]),
+        ("gpu_lost", "0000:05:00.0", "NVML lists seven", ["gpu_lost"]),
+        ("gpu_lost", "0000:05:00.0", "missing: H100 at 0000:af:00.0", ["gpus_missing", "gpu_lost"]),
+        ("row_remap_failed", "0000:05:00.0", "", ["gpus_missing", "row_remap_failed"]),
+        ("driver_hangs", "", "", ["driver_hangs"]),
+    ],
+)
+def test_a_failed_driver_follows_from_what_can_cause_it(code, address, evidence, ids):
+    own = copy.deepcopy(FLEET["gpu-07"])
+    (row,) = (one for one in own["gpu_verify_result"]["rows"] if one["node"] == "gpu-07")
+    (layer,) = (one for one in row["layers"] if one["layer"] == "nvml")
+    layer["evidence"] = evidence
+    health = own["gpu_report_plan"]["health"]
+    health["findings"][0].update(code=code, address=address)
+    found = report({"gpu-07": own})
+    assert [one["id"] for one in node_of(found, "gpu-07")["causes"]] == ids
+
+
 def test_drift_is_only_looked_for_among_like_nodes():
     found = report()
     values = {one["what"]: one["values"] for one in found["drift"]}

@@ -1,0 +1,48 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which texts of a node belong into a support bundle. Data."""
+
+from __future__ import annotations
+
+import re
+
+from .types import CONF, JSON, TOML, YAML, Place
+
+#: Configurations of the container runtimes, of the toolkit, of kubelet and of the driver's modules.
+#: Kubeconfigs, certificates, environments of units and logs of containers are left out.
+PLACES: tuple[Place, ...] = (
+    Place("/etc/containerd/config.toml", TOML),
+    Place("/etc/containerd/conf.d", TOML, r".+\.toml\Z"),
+    Place("/etc/docker/daemon.json", JSON),
+    Place("/etc/crio/crio.conf", TOML),
+    Place("/etc/crio/crio.conf.d", TOML, r".+\.conf\Z"),
+    Place("/etc/nvidia-container-runtime/config.toml", TOML),
+    Place("/etc/cdi", YAML, r".+\.(?:ya?ml|json)\Z"),
+    Place("/var/run/cdi", YAML, r".+\.(?:ya?ml|json)\Z"),
+    Place("/etc/rancher/k3s/config.yaml", YAML),
+    Place("/etc/rancher/rke2/config.yaml", YAML),
+    Place("/var/lib/kubelet/config.yaml", YAML),
+    Place("/etc/modprobe.d", CONF, r".*(?:nvidia|nouveau|amdgpu|i915|kubegpu).*\.conf\Z"),
+    Place("/var/log/fabricmanager.log", CONF),
+)
+#: Units whose journal of this boot is read.
+UNITS: tuple[str, ...] = (
+    "kubelet", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "k0scontroller", "k0sworker",
+    "snap.microk8s.daemon-kubelite", "snap.microk8s.daemon-containerd", "containerd", "docker",
+    "crio", "nvidia-persistenced", "nvidia-fabricmanager", "nvidia-imex", "nvidia-cdi-refresh",
+    "nvidia-mig-manager", "kubegpu-metrics",
+)  # fmt: skip
+#: Where kubelet keeps the logs of containers, and the pods of device plugins there.
+POD_LOGS = "/var/log/pods"
+PLUGIN_POD = re.compile(r"[^/]*(?:nvidia|amd|amdgpu|intel|gpu)[^/]*(?:plugin|driver)[^/]*\Z", re.I)
+#: Lines of the kernel that concern GPUs, their bus, or a program that hangs.
+KERNEL_LINE = re.compile(
+    r"NVRM|nvidia|nouveau|nova_core|amdgpu|\bi915\b|\bxe\b|\bdrm\b|SXid|\bXid\b|\bAER\b|pciehp|"
+    r"PCIe Bus Error|fallen off|hung_task|blocked for more than|rcu_sched|Out of memory|"
+    r"Linux version|\bVFIO\b|vfio|IOMMU|DMAR|Secure ?Boot|lockdown|module verification",
+    re.I,
+)
+#: Command lines, of the kernel and of processes, are left out, as what they begin with is known.
+COMMAND_LINE = re.compile(r"command line|cmdline|COMMAND=|\bargv\b|\bexecve?\b", re.I)

@@ -1,0 +1,115 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A support bundle: what is in it, that it is the same, and what a hostile node returns."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._bundle import (
+    archive,
+    bundle_files,
+    manifest,
+)
+from tests.unit.fixtures.diagnosed_node import facts, health, host, smi
+from tests.unit.fixtures.health_node import smi_document, smi_gpu
+
+ILL = smi_gpu("0000:00:05.0", remapped_row_failure="Yes")
+TEXTS = [
+    {"name": "logs/kernel.log", "source": "journalctl -k", "text": "NVRM: Xid\n", "cut": True},
+    {"name": "config/etc/x.yaml", "source": "/etc/x.yaml", "text": "token: hunter2\n"},
+]
+
+
+def variables(texts=TEXTS, **more):
+    return {
+        "ansible_facts": {"gpu_node": facts()},
+        "gpu_diagnose_plan": {
+            "health": health(answer=smi(ILL)),
+            "texts": {"texts": texts, "unseen": [{"what": "kernel log", "why": "not root"}]},
+        },
+        "environment": [{"TOKEN": "hunter2"}],
+        "kubegpu_kube": {"token": "hunter2"},
+        **more,
+    }
+
+
+def made(hosts=("gpu1",), texts=TEXTS, cluster=None):
+    result = diagnose([host()])
+    rows = [{"node": "gpu1", "layers": host().layers}]
+    return bundle_files(hosts, dict.fromkeys(hosts, variables(texts)), result, rows, cluster)
+
+
+def unpacked(content):
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        members = tar.getmembers()
+        return members, {one.name: tar.extractfile(one).read() for one in members}
+
+
+def test_the_list_is_inside_and_names_each_file():
+    files = made(cluster={"layers": [], "plugin_pods": [{"log": "Bearer " + "hunter2" * 5}]})
+    members, content = unpacked(archive(files))
+    top = "kubegpu-diagnosis/"
+    listed = json.loads(content.pop(f"{top}MANIFEST.json"))["files"]
+    assert listed == manifest(files)
+    assert {top + one["name"] for one in listed} == set(content)
+    for one in listed:
+        data = content[top + one["name"]]
+        assert one["size"] == len(data)
+        assert one["sha256"] == hashlib.sha256(data).hexdigest()
+    names = [one["name"] for one in listed]
+    assert names == sorted(names) == [
+        "cluster.json", "diagnosis.json", "hosts/gpu1/config/etc/x.yaml", "hosts/gpu1/facts.json",
+        "hosts/gpu1/health.json", "hosts/gpu1/layers.json", "hosts/gpu1/logs/kernel.log",
+        "hosts/gpu1/unseen.json", "hosts/gpu1/versions.json",
+    ]  # fmt: skip
+    assert {(one.mtime, one.uid, one.uname, one.mode) for one in members} == {(0, 0, "", 0o600)}
+    sources = {one["name"]: one["source"] for one in listed}
+    assert sources["hosts/gpu1/logs/kernel.log"] == "journalctl -k, a part of it"
+
+
+def test_the_same_input_gives_the_same_bytes():
+    hosts = ("gpu2", "gpu1")
+    assert archive(made(hosts)) == archive(made(tuple(reversed(hosts))))
+
+
+def test_neither_secrets_nor_command_lines():
+    assert "<process_name>" in smi_document(ILL)
+    _members, content = unpacked(archive(made()))
+    whole = b"\n".join(content.values())
+    assert b"hunter2" not in whole and b"process_name" not in whole
+    assert b"row_remap" in whole or b"remapped_rows" in whole
+
+
+def test_what_a_hostile_node_returns_stays_in_its_folder_and_within_bounds():
+    texts = [
+        {"name": "../../../etc/passwd", "source": "x\x1b[2J", "text": "a\x1b[2Jb"},
+        {"name": "/etc/shadow", "source": "y", "text": "password=hunter2"},
+        {"name": "same", "source": "z", "text": "1"},
+        {"name": "same", "source": "z", "text": "2"},
+        {"name": "", "source": "empty", "text": "3"},
+        {"name": "large", "source": "w", "text": "x" * (17 << 20)},
+    ]
+    files = made(("../evil", "gpu/1", ".."), texts)
+    names = [one.name for one in files]
+    assert len(set(names)) == len(names)
+    assert all(".." not in name.split("/") and not name.startswith("/") for name in names)
+    folders = {name.split("/")[1] for name in names if name.startswith("hosts/")}
+    assert len(folders) == 3
+    by_name = {one.name.split("/", 2)[-1]: one.content for one in files}
+    assert by_name["_/_/_/etc/passwd"] == b"a\\x1b[2Jb" and by_name["same"] == b"1"
+    assert b"hunter2" not in by_name["etc/shadow"] and "large" not in by_name
+    assert {row["what"] for row in json.loads(by_name["unseen.json"])} == {
+        "kernel log", "z", "empty", "w",
+    }  # fmt: skip
+
+
+def test_a_host_that_was_not_read_has_no_files():
+    files = bundle_files(["gpu9"], {"gpu9": {}}, diagnose([]))
+    assert [one.name for one in files] == ["diagnosis.json"]
