@@ -134,9 +134,8 @@ def _conflict(state: NodeState, rivals: Sequence[Workload]) -> Finding:
         f"Two owners offer the GPUs of {state.name}: kubelet keeps the plugin that registered "
         "last, and forgets what the other one has given out.",
         f"pods there: {rivals[0]}; {others}",
-        "Leave the node to one of them: take the label kubegpu.nodes/gpu off it "
-        "(nvidia_device_plugin_enabled: false), or switch the other plugin off (GPU operator: "
-        "devicePlugin.enabled=false).",
+        "Leave the node to one of them: take the label kubegpu.nodes/gpu off it, or switch the "
+        "other plugin off (GPU operator: devicePlugin.enabled=false).",
     )
 
 

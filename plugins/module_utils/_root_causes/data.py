@@ -265,8 +265,8 @@ _OF_NODE = (
 _OF_PLUGIN = (
     Cause("no_plugin", PLUGIN, mend=_PLUGIN),
     Cause("two_allocators", PLUGIN),
-    Cause("operator_conflict", PLUGIN, mend="nvidia_device_plugin_enabled: false, or the other "
-          "owner's plugin off"),
+    Cause("operator_conflict", PLUGIN, mend="take the label kubegpu.nodes/gpu off the node of "
+          "{host}, or switch the other owner's plugin off"),
     Cause("plugin_selects_not", PLUGIN, mend=_LABELS),
     Cause("plugin_tolerates_not", PLUGIN,
           mend=f"nvidia_device_plugin_tolerations, then: {_PLUGIN}"),
