@@ -5,7 +5,7 @@
 """How many nodes of the control plane may reboot at once. Pure.
 
 etcd answers as long as more than half of its members do. A drain leaves its pods, which are static,
-and a restart of the container runtime leaves them running: a reboot takes a member away. The servers
+and a restart of the container runtime leaves them running: a reboot takes one away. The servers
 of k3s, RKE2 and k0s run etcd themselves, so that a restart of their containerd does, too.
 """
 
