@@ -75,7 +75,7 @@ def judge(
             {name: test.get(name) for name in ("test", "seconds", "version", "skipped")}
             for test in tests
         ],
-        "values": next((one["values"] for one in tests if one.get("values")), {}),
+        "values": next((one["measured"] for one in tests if one.get("measured")), {}),
         "findings": findings,
     }
 
