@@ -24,6 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     seconds,
     take_over,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import run_told
 
 _MODULE = "kubegpu.nodes.cuda_toolkit"
 _PACKAGES = "kubegpu.nodes.package_set"
@@ -46,9 +47,8 @@ class ActionModule(PhasedAction):
                     self, _MODULE, arguments, variables, limit=limit, what=what
                 )
             else:
-                answer = self._execute_module(
-                    module_name=_MODULE, module_args=arguments, task_vars=variables
-                )
+                text = f"CUDA toolkits: {phase}"
+                answer = run_told(self, _MODULE, arguments, variables, text)
             answer.pop("invocation", None)
             take_over(answer, result)
             return or_fail(answer)

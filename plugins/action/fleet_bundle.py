@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
@@ -14,9 +16,16 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._bundle import (
     archive,
     bundle_files,
+    by_host,
     manifest,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_bytes
+
+_GZIP = b"\x1f\x8b"
+_OTHER = (
+    "dest {} is {} on the controller, which a support bundle does not replace. Next step: give "
+    "the path of a new file, or of an earlier bundle."
+)
 
 
 class ActionModule(ActionBase):
@@ -39,6 +48,8 @@ class ActionModule(ActionBase):
                 "cluster": {"type": "dict", "default": {}},
             }
         )
+        # Before the work: a path that may not be written is refused at once.
+        before = _read(options["dest"])
         files = bundle_files(
             options["hosts"],
             (task_vars or {})["hostvars"],
@@ -47,7 +58,6 @@ class ActionModule(ActionBase):
             options["cluster"],
         )
         content = archive(files)
-        before = _read(options["dest"])
         if not self._task.check_mode and before != content:
             write_bytes(options["dest"], content)
         listed = manifest(files)
@@ -56,7 +66,11 @@ class ActionModule(ActionBase):
             result["diff"] = {"before_header": name, "after_header": name, "before": "",
                               "after": "".join(f"{one['name']}\n" for one in listed)}  # fmt: skip
         result.update(
-            changed=before != content, dest=options["dest"], size=len(content), files=listed
+            changed=before != content,
+            dest=options["dest"],
+            size=len(content),
+            files=listed,
+            hosts=by_host(files, options["hosts"]),
         )
         return result
 
@@ -64,11 +78,13 @@ class ActionModule(ActionBase):
 def _read(path: str) -> bytes | None:
     """Return the earlier bundle; None if there is none.
 
-    :raises AnsibleActionFail: it cannot be read.
+    :raises AnsibleActionFail: it cannot be read, or is no archive that could be a bundle.
     """
     try:
-        with open(path, "rb") as handle:
-            return handle.read()
+        with open(path, "rb", opener=_open) as handle:
+            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                raise AnsibleActionFail(_OTHER.format(path, "no regular file"))
+            content = handle.read()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -76,3 +92,11 @@ def _read(path: str) -> bytes | None:
             f"{path} cannot be read on the controller: {error}. Next step: give a path that you "
             "may read."
         ) from error
+    if content and not content.startswith(_GZIP):
+        raise AnsibleActionFail(_OTHER.format(path, "another file"))
+    return content
+
+
+def _open(path: str, flags: int) -> int:
+    # Opening a pipe without a writer would block.
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -19,5 +19,12 @@ class ActionModule(ModuleAction):
     def waits_for(self, options: Mapping[str, Any]) -> str:
         if options.get("wait_timeout") in (None, "", 0, "0"):
             return "reading the cluster"
-        nodes = some_names(options.get("expected"))
-        return f"waiting until {nodes} offer their GPUs (limit {options['wait_timeout']} s)"
+        expected = options.get("expected")
+        # Not validated yet.
+        if not isinstance(expected, Mapping) or not expected:
+            offer = "the pods of the DaemonSets run"
+        elif len(expected) == 1:
+            offer = f"{some_names(expected)} offers its GPUs"
+        else:
+            offer = f"{some_names(expected)} offer their GPUs"
+        return f"waiting until {offer} (limit {options['wait_timeout']} s)"

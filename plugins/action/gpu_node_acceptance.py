@@ -15,6 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection imp
     lost_connection_fails,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import take_over
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import run_told
 
 _MODULE = "kubegpu.nodes.gpu_node_acceptance"
 # Seconds for the end of a test, and for DCGM's engine.
@@ -46,9 +47,8 @@ class ActionModule(ActionBase):
             )
         else:
             # The module says what is wrong with its options.
-            answer = self._execute_module(
-                module_name=_MODULE, module_args=options, task_vars=task_vars
-            )
+            text = "running gpu_node_acceptance"
+            answer = run_told(self, _MODULE, options, task_vars or {}, text)
         take_over(answer, result)
         result.update(answer)
         return result

@@ -18,4 +18,8 @@ class ActionModule(ModuleAction):
 
     def waits_for(self, options: Mapping[str, Any]) -> str:
         nodes = some_names(options.get("nodes"))
+        if options.get("state") == "absent":
+            return f"ending the pause of {nodes}"
+        if self._task.check_mode:
+            return f"looking at the pods of {nodes}"
         return f"waiting until the pods of the GPU stack have left {nodes}"

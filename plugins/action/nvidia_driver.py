@@ -31,6 +31,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     seconds,
     take_over,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import run_told
 
 _MODULE = "kubegpu.nodes.nvidia_driver"
 _PACKAGES = "kubegpu.nodes.package_set"
@@ -225,9 +226,8 @@ class _DriverChange:
                 what=what,
             )
         else:
-            answer = self._action._execute_module(
-                module_name=_MODULE, module_args=arguments, task_vars=self._task_vars
-            )
+            text = f"NVIDIA driver: {phase}"
+            answer = run_told(self._action, _MODULE, arguments, self._task_vars, text)
         answer.pop("invocation", None)
         take_over(answer, self._result)
         return or_fail(answer)

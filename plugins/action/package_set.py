@@ -15,7 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import Prox
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import telling
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import run_told
 
 _MODULE = "kubegpu.nodes.package_set"
 _TIMEOUT = 3600
@@ -83,18 +83,12 @@ class ActionModule(ProxiedAction):
         if boolean(options.get("background", False), strict=False):
             limit = int(options.get("timeout", _TIMEOUT))
             return run_in_background(self, name, arguments, variables, limit=limit, what=what)
-        with telling(self, variables, f"{what}: running"):
-            answer: dict[str, Any] = self._execute_module(
-                module_name=name, module_args=arguments, task_vars=variables
-            )
-        return answer
+        return run_told(self, name, arguments, variables, f"{what}: running")
 
     def _module(
         self, options: dict[str, Any], variables: dict[str, Any], **internal: Any
     ) -> dict[str, Any]:
-        answer: dict[str, Any] = self._execute_module(
-            module_name=_MODULE, module_args={**options, **internal}, task_vars=variables
-        )
+        answer = run_told(self, _MODULE, {**options, **internal}, variables, "running package_set")
         answer.pop("invocation", None)
         return answer
 

@@ -55,7 +55,8 @@ options:
     default: {}
   nodes:
     description: >-
-      All nodes of the cluster as M(kubegpu.nodes.gpu_cluster_info) returns them, with V(plan).
+      All nodes of the cluster as M(kubegpu.nodes.gpu_cluster_info) returns them, with V(plan) and
+      V(stop).
     type: dict
     default: {}
   drains:
@@ -184,7 +185,13 @@ def _of_hosts(what: str, hosts: Sequence[str], hostvars: Hostvars, given: Mappin
         outcomes = given.get("outcomes", ("",))
         return _upgrade.select_hosts(hosts, hostvars, outcomes, given.get("pods"))
     if what == "stop":
-        return _upgrade.stop_batch(hosts, hostvars, given["options"], given.get("cluster") or {})
+        return _upgrade.stop_batch(
+            hosts,
+            hostvars,
+            given["options"],
+            given.get("cluster") or {},
+            given.get("nodes") or {},
+        )
     return _upgrade.report_hosts(
         hosts,
         hostvars,

@@ -14,8 +14,9 @@ description:
   - A run makes one call for a whole cluster, so that it can serve only one. The filter fails if
     C(kubeconfig), C(context), C(host) or C(delegate) in the variable C(kubegpu_kube), or the
     variable C(kubegpu_kube_namespace), of two hosts differ, and names the hosts.
-  - With O(deployed), it also fails if C(gpu_monitoring_enabled) or C(nvidia_dra_driver_enabled) of
-    two hosts differ, because the cluster has one exporter and one driver for all of its nodes.
+  - With O(deployed), it also fails if C(gpu_monitoring_enabled) of two hosts with GPUs, or
+    C(nvidia_dra_driver_enabled) of two hosts with NVIDIA GPUs differ, because the cluster has one
+    exporter and one driver for all of its nodes.
   - It also fails if C(kubegpu_kube.delegate) is a host that is not in the inventory, for example in
     a slice of a job.
 positional: _input, hostvars

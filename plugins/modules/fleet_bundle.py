@@ -26,7 +26,8 @@ options:
     elements: str
     required: true
   dest:
-    description: The archive on the controller. Its folder is created; its mode is C(0600).
+    description: The archive on the controller. Its folder is created; its mode is C(0600). A file
+      there that is no archive is not replaced.
     type: path
     required: true
   result:
@@ -83,6 +84,14 @@ files:
       size: 4711
       sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
       source: journalctl -k -b 0 -q --no-pager -o short-iso
+hosts:
+  description: For each C(host), the number of C(files) and their C(size) in bytes, and how many
+    entries C(unseen) has, what was not read or left out.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {host: gpu1, files: 14, size: 90211, unseen: 1}
 dest:
   description: The archive.
   returned: always

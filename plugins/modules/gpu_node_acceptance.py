@@ -160,7 +160,7 @@ findings:
       next_step: >-
         Run NVIDIA's field diagnostics, or nvidia-bug-report.sh and a case with the vendor; see the
         known causes of this error in NVIDIA's documentation of DCGM.
-values:
+measured:
   description: >-
     The least bandwidth of each GPU in GB/s, by the names of O(thresholds); with C(p2p) that of its
     best pair.

@@ -488,10 +488,27 @@ ansible_facts:
               evidence: neither containerd, dockerd nor crio was found
               next_step: >-
                 Install containerd, CRI-O or Docker (this collection never does), then run again.
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
+
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import check_at_least
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import module_stream
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import (
@@ -499,6 +516,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import
     gather,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.signals import (
+    Interrupted,
+    raise_on_signals,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
 
@@ -514,13 +535,26 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    # nvidia-smi has a process group of its own, which is ended with this process.
+    raise_on_signals()
+    try:
+        node = _read(module)
+    except KubegpuError as error:
+        fail(module, error)
+    except Interrupted as interrupted:
+        cause = f"Stopped by {interrupted} before all was read; what was started is ended."
+        fail(module, KubegpuError(cause, next_step="Run again."))
+    module.exit_json(changed=False, ansible_facts={"gpu_node": node})
+
+
+def _read(module: AnsibleModule) -> dict[str, Any]:
+    seconds = module.params["driver_timeout"]
+    check_at_least("driver_timeout", seconds)
     reader = NodeReader(module.params["root"], module_runner(module), module_stream(module))
     paths = RuntimePaths(
         module.params["containerd_config_path"], module.params["docker_config_path"]
     )
-    seconds = module.params["driver_timeout"]
-    node = gather(reader, paths, module.params["state_path"], driver_seconds=seconds)
-    module.exit_json(changed=False, ansible_facts={"gpu_node": node})
+    return gather(reader, paths, module.params["state_path"], driver_seconds=seconds)
 
 
 if __name__ == "__main__":

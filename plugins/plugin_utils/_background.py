@@ -24,7 +24,11 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._job_step import (
     look_command,
     read_job,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import Teller, duration
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import (
+    Teller,
+    duration,
+    run_told,
+)
 
 display = Display()
 
@@ -58,10 +62,7 @@ def run_in_background(
     :raises AnsibleConnectionFailure: the node was unreachable for too long.
     """
     if action._task.check_mode:
-        direct: dict[str, Any] = action._execute_module(
-            module_name=name, module_args=arguments, task_vars=task_vars
-        )
-        return direct
+        return run_told(action, name, arguments, task_vars, f"{what}: running")
     started = _start(action, name, arguments, task_vars, limit)
     job = started.get("ansible_job_id")
     if started.get("failed") or not job:

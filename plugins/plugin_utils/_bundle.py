@@ -36,7 +36,15 @@ _FOLDER = "kubegpu-diagnosis"
 _MOST_TEXTS = 400
 _MOST_BYTES = 16 << 20
 _MOST_NAME = 160
+#: Of all nodes together.
+_MOST_FLEET = 256 << 20
+#: Where the texts of a node are; other names are those of what the modules return.
+_TEXT_FOLDERS = frozenset({"config", "logs"})
 _LEFT_OUT = "left out: the texts of a node may have {} MiB, in {} files"
+_FLEET_FULL = f"left out: the bundle may have {_MOST_FLEET >> 20} MiB of texts"
+_NO_TEXT = "left out: what the node returned is no text with a name"
+_UNSEEN = "unseen.json"
+_MOST_WHY = 1000
 _NOT_NAME = re.compile(r"[^\w.@+:=-]", re.ASCII)
 #: Facts that name versions, by their path.
 _VERSIONS = ("os", "kernels", "driver", "container_toolkit", "amd_container_toolkit", "amd_driver",
@@ -74,10 +82,14 @@ def bundle_files(
     layers = {str(row["node"]): row["layers"] for row in rows}
     found = [File("diagnosis.json", _json(result), "the root causes of all hosts")]
     if cluster:
-        found.append(File("cluster.json", _json(cluster), "gpu_cluster_info"))
+        found.append(File("cluster.json", _json(_of_cluster(cluster)), "gpu_cluster_info"))
     folders = _folders(hosts)
+    left = _MOST_FLEET
     for host in sorted(hosts):
-        found += _of_host(folders[host], hostvars.get(host) or {}, layers.get(host, ()))
+        variables = hostvars.get(host) or {}
+        files = list(_of_host(folders[host], variables, layers.get(host, ()), left))
+        left = max(0, left - sum(len(one.content) for one in files))
+        found += files
     return sorted(found, key=lambda one: one.name)
 
 
@@ -98,7 +110,8 @@ def _part(name: str) -> str:
     return plain if plain.strip(".") else "_"
 
 
-def _of_host(folder: str, variables: Object, layers: Sequence[Object]) -> Iterator[File]:
+def _of_host(folder: str, variables: Object, layers: Sequence[Object], most: int) -> Iterator[File]:
+    """Yield the files of a host, its texts with so many bytes at most."""
     node = facts(variables)
     read: Object = variables.get("gpu_diagnose_plan") or {}
     if node is not None:
@@ -109,26 +122,72 @@ def _of_host(folder: str, variables: Object, layers: Sequence[Object]) -> Iterat
         yield File(f"{folder}/layers.json", _json(layers), "gpu_node_verify")
     if read.get("health"):
         yield File(f"{folder}/health.json", _json(read["health"]), "gpu_node_health")
-    texts: Object = read.get("texts") or {}
-    unseen = list(texts.get("unseen") or ())
-    left = _MOST_BYTES
+    unseen, given = _returned(read.get("texts"))
+    left = min(_MOST_BYTES, most)
     used: set[str] = set()
-    for number, text in enumerate(texts.get("texts") or ()):
-        name = "/".join(_part(part) for part in str(text["name"]).split("/") if part)[:_MOST_NAME]
-        source = printable(str(text["source"]))[:_MOST_NAME]
-        given = str(text["text"])
-        if len(given) > left or number >= _MOST_TEXTS or not name or name in used:
-            why = _LEFT_OUT.format(_MOST_BYTES >> 20, _MOST_TEXTS)
+    for number, text in enumerate(given):
+        source = printable(str(text.get("source", "")))[:_MOST_NAME]
+        name = _name(text)
+        if name is None or not isinstance(text.get("text"), str):
+            unseen.append({"what": source, "why": _NO_TEXT})
+            continue
+        if number >= _MOST_TEXTS or name in used or len(text["text"]) > left:
+            why = (
+                _FLEET_FULL
+                if most < _MOST_BYTES
+                else _LEFT_OUT.format(_MOST_BYTES >> 20, _MOST_TEXTS)
+            )
             unseen.append({"what": source, "why": why})
             continue
         # The syntax of YAML covers most: it is that of lines, and what is indented below them.
-        content = printable(redact_yaml(given)).encode("utf-8", "replace")
+        content = printable(redact_yaml(text["text"])).encode("utf-8", "replace")
         used.add(name)
         left -= len(content)
         more = ", a part of it" if text.get("cut") else ""
         yield File(f"{folder}/{name}", content, f"{source}{more}")
     if unseen:
-        yield File(f"{folder}/unseen.json", _json(unseen), "what could not be read, and why")
+        yield File(f"{folder}/{_UNSEEN}", _json(unseen), "what could not be read, and why")
+
+
+def _returned(texts: Any) -> tuple[list[Any], list[Object]]:
+    """Return what a node did not read, and its texts; what has another form is not read, too."""
+    if not isinstance(texts, Mapping):
+        return ([{"what": "texts", "why": _NO_TEXT}] if texts else []), []
+    if texts and "texts" not in texts:
+        # The module failed.
+        why = printable(str(texts.get("msg", "the module failed")))[:_MOST_WHY]
+        return [{"what": "configurations and logs", "why": why}], []
+    unseen, given = texts.get("unseen") or [], texts.get("texts") or []
+    found = [one for one in unseen if isinstance(one, Mapping)] if _is_list(unseen) else []
+    if not _is_list(given):
+        return [*found, {"what": "texts", "why": _NO_TEXT}], []
+    kept = [one for one in given if isinstance(one, Mapping)]
+    if len(kept) < len(given):
+        found.append({"what": f"{len(given) - len(kept)} texts", "why": _NO_TEXT})
+    return found, kept
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _name(text: Object) -> str | None:
+    """Return the path of a text in the folder of its node; None if it may have none."""
+    given = text.get("name")
+    if not isinstance(given, str) or len(given) > _MOST_NAME:
+        return None
+    parts = [_part(part) for part in given.split("/") if part]
+    return "/".join(parts) if len(parts) > 1 and parts[0] in _TEXT_FOLDERS else None
+
+
+def _of_cluster(value: Any) -> Any:
+    """Return the answer of the cluster with the lines of its logs redacted as texts of a node."""
+    if isinstance(value, Mapping):
+        return {
+            key: redact_yaml(one) if key == "log" and isinstance(one, str) else _of_cluster(one)
+            for key, one in value.items()
+        }
+    return [_of_cluster(one) for one in value] if _is_list(value) else value
 
 
 def _json(value: Any) -> bytes:
@@ -149,6 +208,18 @@ def _printable(value: Any) -> Any:
 def manifest(files: Sequence[File]) -> list[dict[str, Any]]:
     """Return the list of what is in the bundle, without the list itself."""
     return [one.entry() for one in files]
+
+
+def by_host(files: Sequence[File], hosts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return how many files and bytes are in the bundle of each host, and how much is not there."""
+    rows = []
+    for host, folder in _folders(hosts).items():
+        own = [one for one in files if one.name.startswith(f"{folder}/")]
+        unseen = [json.loads(one.content) for one in own if one.name == f"{folder}/{_UNSEEN}"]
+        size = sum(len(one.content) for one in own)
+        rows.append({"host": host, "files": len(own), "size": size,
+                     "unseen": sum(map(len, unseen))})  # fmt: skip
+    return rows
 
 
 def archive(files: Sequence[File]) -> bytes:

@@ -15,19 +15,24 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan 
     differing_options,
 )
 
-# The other options of a part are compared where it is planned.
-_ENABLED = ("gpu_monitoring_enabled", "nvidia_dra_driver_enabled")
+from ._hosts import select_hosts
+
+# With the hosts that decide on them, as select_hosts has them. The other options of a part are
+# compared where it is planned.
+_ENABLED = {"gpu_monitoring_enabled": "gpu", "nvidia_dra_driver_enabled": "nvidia"}
 
 
 def check_deployed(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse hosts that differ: a task that runs once would follow the first of them.
+    """Refuse hosts with GPUs that differ: the cluster has one of each part.
+
+    Those without GPUs are asked only if there are no others.
 
     :raises Refusal: two hosts differ.
     """
-    options = {host: {"options": _enabled(hostvars[host])} for host in hosts}
-    for refusal in differing_options(options, "", "what it deploys", ""):
-        raise refusal
-
-
-def _enabled(variables: Mapping[str, Any]) -> dict[str, bool]:
-    return {name: boolean(variables.get(name, False), strict=False) for name in _ENABLED}
+    for name, select in _ENABLED.items():
+        options = {
+            host: {"options": {name: boolean(hostvars[host].get(name, False), strict=False)}}
+            for host in select_hosts(hosts, hostvars, select) or hosts
+        }
+        for refusal in differing_options(options, "", "what it deploys", ""):
+            raise refusal

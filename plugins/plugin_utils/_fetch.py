@@ -23,6 +23,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum imp
     parse_checksum,
     shown,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import (
+    run_told,
+    telling,
+)
 
 if TYPE_CHECKING:
     from ansible.plugins.action import ActionBase
@@ -277,7 +281,8 @@ class _Fetch:
             templar=self.action._templar,
             shared_loader_obj=self.action._shared_loader_obj,
         )
-        answer = action.run(task_vars=self.task_vars)
+        with telling(self.action, self.task_vars, "copying the runfile to the node"):
+            answer = action.run(task_vars=self.task_vars)
         if answer.get("failed"):
             self._remove(target)
             raise KubegpuError(
@@ -295,10 +300,7 @@ class _Fetch:
             self._module("ansible.builtin.file", {"path": target, "state": "absent"})
 
     def _module(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = self.action._execute_module(
-            module_name=name, module_args=arguments, task_vars=self.task_vars
-        )
-        return answer
+        return run_told(self.action, name, arguments, self.task_vars, "preparing the runfile")
 
 
 def _wrong(name: str, wanted: str, seen: str, done: str) -> KubegpuError:

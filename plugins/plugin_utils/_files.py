@@ -35,9 +35,13 @@ def write_bytes(dest: str, content: bytes) -> None:
         folder = os.path.dirname(target)
         os.makedirs(folder, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=folder)
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(content)
-        os.replace(temporary, target)
+        try:
+            with os.fdopen(descriptor, "wb") as handle:
+                handle.write(content)
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
     except OSError as error:
         raise AnsibleActionFail(
             f"{dest} cannot be written on the controller: {error}. Next step: give a path that "

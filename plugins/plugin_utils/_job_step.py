@@ -27,7 +27,7 @@ _STEPS = (
 _FIELDS = r"s/^\([0-9]*\) (\(.*\)) . \([0-9]*\) \([0-9-]* \)\{17\}\([0-9]*\) .*/\1 \3 \5 \2/p"
 # Of Linux on all platforms, in units of starttime (USER_HZ).
 _TICKS = 100
-_WRAPPER = re.compile(r"/proc/(\d+)/cmdline$", re.M)
+_WRAPPER = re.compile(r"^/proc/(\d+)/cmdline$", re.M)
 _UPTIME = re.compile(r"^(\d+\.\d+) \d+\.\d+$", re.M)
 _PROCESS = re.compile(r"^(\d+) (\d+) (\d+) (.+)$", re.M)
 

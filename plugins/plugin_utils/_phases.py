@@ -15,6 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection imp
     lost_connection_fails,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import ProxiedAction
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import run_told
 
 # Modules that run detached from the connection: a download can be gigabytes.
 _LONG = ("kubegpu.nodes.runfile_download",)
@@ -175,7 +176,4 @@ class PhasedAction(ProxiedAction):
         """
         if name in _LONG:
             return run_in_background(self, name, arguments, task_vars, limit=limit, what=what)
-        answer: dict[str, Any] = self._execute_module(
-            module_name=name, module_args=arguments, task_vars=task_vars
-        )
-        return answer
+        return run_told(self, name, arguments, task_vars, f"{what}: running")

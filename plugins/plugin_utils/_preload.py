@@ -17,6 +17,8 @@ _FOR_PLANS = (
     "module_utils._toolkit.options",
     "module_utils._toolkit.plan",
     "plugin_utils._report.hosts",
+    # Of the actions.
+    "plugin_utils._telling",
 )
 
 

@@ -11,7 +11,6 @@ outlives a playbook that is killed, and begins no further slice.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -25,9 +24,19 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection imp
     lost_connection_fails,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import take_over
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import Teller, telling
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import (
+    Teller,
+    telling_lines,
+)
 
 _SLICE = 30
+# Seconds: the lines of a slice that ends in time are newer than those that would be told in it.
+_LATE = 10
+_TEXTS = {
+    "cordoned": "cordoning the nodes",
+    "drained": "draining the nodes",
+    "released": "giving the nodes back",
+}
 
 
 class SlicedAction(ActionBase):
@@ -52,6 +61,8 @@ class SlicedAction(ActionBase):
         if options.get("lease"):
             options["lease"] = {**options["lease"], "_process": playbook}
         teller = Teller(self, task_vars)
+        doing = _TEXTS.get(str(options.get("state")), f"running {self.module}")
+        first = lines = [f"{teller.host}: {doing}"]
         carry: dict[str, Any] | None = None
         requests: dict[str, int] = {}
         changed, ended = False, ""
@@ -60,10 +71,9 @@ class SlicedAction(ActionBase):
                 # The next run may have the nodes by now.
                 raise AnsibleError("The playbook has ended; its task is not continued.")
             internal = {"_slice": _SLICE, **({"_carry": carry} if carry else {})}
-            # A drain is told between its slices. The other states are one call, which may wait too.
-            sliced = options.get("state") == "drained"
-            told = telling(self, task_vars, f"{self.module}, state {options.get('state')}")
-            with contextlib.nullcontext() if sliced else told:
+            # A slice may last longer than planned, and the other states are one call.
+            late = _LATE if options.get("state") == "drained" else 0
+            with telling_lines(teller, lines, late):
                 answer: dict[str, Any] = self._execute_module(
                     module_name=f"kubegpu.nodes.{self.module}",
                     module_args={**options, **internal},
@@ -83,7 +93,7 @@ class SlicedAction(ActionBase):
                 answer["requests"] = requests
             changed = changed or bool(answer.get("changed"))
             carry = answer.pop("_carry", None)
-            lines = answer.pop("_progress", ())
+            lines = answer.pop("_progress", ()) or first
             if not carry:
                 result.update(answer, **({"changed": True} if changed else {}))
                 return result

@@ -44,7 +44,7 @@ def some_names(named: Any) -> str:
 
 
 class Teller:
-    """Tells the lines of one task, each in its time.
+    """Tells the lines of a task or of one of its steps, each in its time.
 
     :param action: the task's action. With ``no_log``, only the time is told.
     """
@@ -55,7 +55,7 @@ class Teller:
         task_vars: dict[str, Any] | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._host = str((task_vars or {}).get("inventory_hostname", "node"))
+        self.host = str((task_vars or {}).get("inventory_hostname", "node"))
         self._hides = bool(action._task.no_log)
         self._clock = clock
         self._begin = clock()
@@ -71,7 +71,7 @@ class Teller:
 
         :param limit: seconds that the task may take; 0 if that is not known.
         """
-        self.tell_all([f"{self._host}: {text}"], limit)
+        self.tell_all([f"{self.host}: {text}"], limit)
 
     def tell_all(self, lines: Iterable[str], limit: float = 0) -> None:
         """Tell lines that name their host themselves."""
@@ -80,28 +80,55 @@ class Teller:
         time_of_all = f"for {duration(now - self._begin)}"
         if limit:
             time_of_all += f" of at most {duration(limit)}"
-        for line in [f"{self._host}: running"] if self._hides else lines:
+        for line in [f"{self.host}: running"] if self._hides else lines:
             display.display(printable(f"{line}, {time_of_all}"), stderr=True)
 
 
 @contextlib.contextmanager
-def telling(action: ActionBase, task_vars: dict[str, Any] | None, text: str) -> Iterator[None]:
-    """Tell ``text`` while the block runs, which cannot tell anything itself.
+def telling_lines(teller: Teller, lines: Iterable[str], late: float = 0) -> Iterator[None]:
+    """Tell the lines while the block runs, which cannot tell anything itself.
 
     The thread ends before the block is left: a process that exits while it writes to Ansible's
     queue would leave the queue locked.
+
+    :param late: seconds that a line may be late.
     """
     ended = threading.Event()
-    teller = Teller(action, task_vars)
 
     def work() -> None:
-        while not ended.wait(teller.pause):
-            teller.tell(text)
+        while not ended.wait(teller.pause + late):
+            teller.tell_all(lines)
 
     thread = threading.Thread(target=work, name="kubegpu-telling", daemon=True)
-    thread.start()
     try:
+        # A machine that has no thread left tells nothing; the task itself goes on.
+        with contextlib.suppress(RuntimeError):
+            thread.start()
         yield
     finally:
         ended.set()
-        thread.join()
+        if thread.ident:
+            thread.join()
+
+
+@contextlib.contextmanager
+def telling(action: ActionBase, task_vars: dict[str, Any] | None, text: str) -> Iterator[None]:
+    """Tell ``text`` of the host while the block runs."""
+    teller = Teller(action, task_vars)
+    with telling_lines(teller, [f"{teller.host}: {text}"]):
+        yield
+
+
+def run_told(
+    action: ActionBase,
+    name: str,
+    arguments: dict[str, Any],
+    task_vars: dict[str, Any],
+    text: str,
+) -> dict[str, Any]:
+    """Run the module ``name`` and return its result, as ``_execute_module`` would."""
+    with telling(action, task_vars, text):
+        answer: dict[str, Any] = action._execute_module(
+            module_name=name, module_args=arguments, task_vars=task_vars
+        )
+    return answer

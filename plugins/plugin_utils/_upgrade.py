@@ -94,6 +94,7 @@ def _host(
     node = facts(variables)
     # The folder alone may be of a package that was never used.
     kubelet = (node or {}).get("kubelet") or {}
+    containerd = ((node or {}).get("runtimes") or {}).get("containerd") or {}
     return Host(
         name=name,
         plans={part: variables.get(key) or {} for part, key in names.items()},
@@ -103,6 +104,7 @@ def _host(
         failure=str((variables.get("kubegpu_failure") or {}).get("message") or ""),
         driver=str(((node or {}).get("driver") or {}).get("installed") or ""),
         kubelet=str(kubelet["directory"]) if without and kubelet.get("plugin_folders") else "",
+        control_plane=bool(containerd.get("control_plane")),
     )
 
 
@@ -149,10 +151,17 @@ def _outcome(variables: Variables) -> str | None:
     return None if result is None else str(result.get("outcome") or "")
 
 
-def stop_batch(batch: Sequence[str], hostvars: Hostvars, options: Object, cluster: Object) -> str:
+def stop_batch(
+    batch: Sequence[str],
+    hostvars: Hostvars,
+    options: Object,
+    cluster: Object,
+    nodes: Mapping[str, Object],
+) -> str:
     """Return why a batch is not started; empty if it may be.
 
     :param cluster: the result of ``gpu_node_maintenance`` for all hosts of the upgrade, now.
+    :param nodes: all nodes of the cluster, now, if members of the control plane are in the batch.
     """
     plan = find_plan(batch, hostvars)
     rows = _rows(cluster)
@@ -162,7 +171,14 @@ def stop_batch(batch: Sequence[str], hostvars: Hostvars, options: Object, cluste
     known = {host: row for host, row in rows.items() if row.get("node")}
     unready = [host for host, row in known.items() if not row.get("ready")]
     out = [host for host, row in known.items() if row.get("unschedulable") or host in unready]
-    return why_stop(read_request(options).max_failed, outcomes, batch, out, plan, unready)
+    quorum = find_quorum(nodes)
+    restarts = [
+        host
+        for host in batch
+        if plan["hosts"][host]["member"] and quorum.has(str(known.get(host, {}).get("node")))
+    ]
+    failed = read_request(options).max_failed
+    return why_stop(failed, outcomes, batch, out, plan, quorum, restarts)
 
 
 def report_hosts(

@@ -88,9 +88,7 @@ def main() -> int:
         _keep(found)
     print(report.text(found))
     if options.write:
-        # The machine of the page is that of its other parts.
-        some = {name: found[name] for name in options.only} if options.only else found
-        print(f"written: {report.write(some)}")
+        print(f"written: {report.write(found, options.only or ())}")
     return 0
 
 

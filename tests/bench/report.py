@@ -47,8 +47,16 @@ def text(found: dict[str, Any]) -> str:
     return "\n\n".join(f"{name}\n\n{part}" for name, part in parts(found).items())
 
 
-def write(found: dict[str, Any]) -> Path:
+def write(found: dict[str, Any], only: Sequence[str] = ()) -> Path:
+    """Write the tables to the page.
+
+    :param only: what was measured now. The machine of the page stays that of the other parts.
+    """
     made = parts(found)
+    if only:
+        new = {name: found[name] for name in only}
+        goals = {"goals": made["goals"]} if any(ratios(new)) else {}
+        made = {**parts(new), **goals}
 
     def place(match: re.Match[str]) -> str:
         part = made.get(match[2])

@@ -134,7 +134,7 @@ def run_test(node: Dependencies, test: Test, *, dry_run: bool = False) -> dict[s
 def _values(outcome: Outcome) -> dict[str, Any]:
     return {
         "findings": [one.to_json() for one in outcome.judged],
-        "values": {name: dict(one) for name, one in outcome.values.items()},
+        "measured": {name: dict(one) for name, one in outcome.values.items()},
         "skipped": list(outcome.skipped),
         "version": outcome.version,
     }

@@ -79,7 +79,7 @@ def judge(
             for test in tests
         ],
         "missing": list(plan["missing"]),
-        "values": next((one["values"] for one in tests if one.get("values")), {}),
+        "values": next((one["measured"] for one in tests if one.get("measured")), {}),
         "findings": findings,
     }
 

@@ -49,19 +49,29 @@ _MEMBER = re.compile(r'[^\s",}\]]+')
 _NOTHING = frozenset({'""', "''", "{}", "[]"})
 _OPTION = re.compile(r"(?<!\S)(--?[\w.-]+)([ \t]+)([^\s-]\S*)")
 _QUOTED_OPTION = re.compile(r"""("--?[\w.-]+"|'--?[\w.-]+')([ \t]*,[ \t]*)("[^"]*"|'[^']*')""")
-_HEADER_LINE = re.compile(r"(?i)(?<![\w-])([a-z-]*authorization|(?:set-)?cookie)(:[ \t]*)([^\n]+)")
+_HEADER_LINE = re.compile(
+    r"(?i)(?<![\w-])([a-z-]*authorization|(?:set-)?cookie)(:[ \t]*)([^\s][^\n]*)"
+)
 _BEARER = re.compile(r"(?i)(?<!\w)bearer [\w.~+/=-]{20,}")
 
-# A private key in PEM; without an end, it was cut.
+# A private key in PEM or of PGP, with all that its body can have; without an end, it was cut.
 _PEM = re.compile(
-    r"-----BEGIN[A-Z ]{0,32}PRIVATE KEY-----[^-]*(?:-----END[A-Z ]{0,32}PRIVATE KEY-----)?"
+    r"-----BEGIN[A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----.*?"
+    r"(?:-----END[A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    re.DOTALL,
 )
 
 # A pair in a line of configuration, and where a table begins, also in a comment.
 _PAIR = re.compile(r"""(?<![\w.-])([\w.-]+)(["']?[ \t]*[=:][ \t]*)""")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'[^']*'")
+# In YAML, two quotes in a string of single ones are one.
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'(?:[^']|'')*'")
 _LONG_STRINGS = ('"""', "'''")
 _BARE = re.compile(r"[^\s,}\]]+")
+_WHOLE_LINE = re.compile(r".+", re.DOTALL)
+_IN_FLOW = re.compile(r"[^,}\]]+")
+# Values of these names have several words.
+_HEADER_NAME = re.compile(r"authoriz|cookie", re.I)
+_BEFORE_NAME = re.compile(r"""[\s#;"'-]*""")
 _YAML_NAME = re.compile(r"""([ ]*(?:-[ ]+)?)["']?([\w.-]+)["']?:(?:[ ]|$)""")
 _COMMENT = re.compile(r"[ \t]*[#;]+[ \t]*")
 _TABLE = re.compile(r"[ \t]*\[{1,2}[^=\n]*\]")
@@ -159,9 +169,11 @@ def redact(text: str, whole: bool = False) -> str:
     text = _OPTION.sub(_covered, text)
     text = _QUOTED_OPTION.sub(_covered, text)
     text = _HEADER_LINE.sub(rf"\g<1>\g<2>{MARK}", text)
-    if "PRIVATE KEY" in text:
-        text = _PEM.sub(MARK, text)
-    return _BEARER.sub(f"Bearer {MARK}", text)
+    return _BEARER.sub(f"Bearer {MARK}", _without_keys(text))
+
+
+def _without_keys(text: str) -> str:
+    return _PEM.sub(MARK, text) if "PRIVATE KEY" in text else text
 
 
 def _settings(text: str) -> str:
@@ -245,7 +257,7 @@ def redact_lines(text: str) -> str:
     shown: list[str] = []
     headers = commented = False
     closing = ""
-    for line in text.splitlines(keepends=True):
+    for line in _without_keys(text).splitlines(keepends=True):
         body = line.rstrip("\r\n")
         ending = line[len(body) :]
         if closing:
@@ -270,8 +282,7 @@ def redact_lines(text: str) -> str:
 
 def redact_yaml(text: str) -> str:
     """Return YAML without secrets: as lines, and of a secret also what is indented below it."""
-    if "PRIVATE KEY" in text:
-        text = _PEM.sub(MARK, text)
+    text = _without_keys(text)
     shown: list[str] = []
     below: int | None = None
     for line in redact_lines(text).splitlines(keepends=True):
@@ -305,7 +316,7 @@ def _line(line: str, all_names: bool) -> tuple[str, str]:
             continue
         if not (_is_secret_path(pair[1]) or (all_names and "=" in pair[2])):
             continue
-        end, closing = _end_of_value(line, start)
+        end, closing = _end_of_value(line, start, _bare(line, pair))
         if line[start:end] in _NOTHING:
             # An empty value is not a secret.
             continue
@@ -320,8 +331,22 @@ def _is_secret_path(path: str) -> bool:
     return is_secret(path) or not _HEADERS.isdisjoint(path.lower().split("."))
 
 
-def _end_of_value(line: str, start: int) -> tuple[int, str]:
-    """Return where the value ends; and if that is in another line, by what."""
+def _bare(line: str, pair: re.Match[str]) -> re.Pattern[str]:
+    """Return what belongs to the value if it has no quotes: one word, or all that follows."""
+    if _HEADER_NAME.search(pair[1]):
+        return _WHOLE_LINE
+    before = line[: pair.start()]
+    if sum(map(before.count, "{[")) > sum(map(before.count, "}]")):
+        return _IN_FLOW
+    first = _BEFORE_NAME.fullmatch(before) is not None
+    return _WHOLE_LINE if first or pair[2].rstrip(" \t") != pair[2] else _BARE
+
+
+def _end_of_value(line: str, start: int, bare: re.Pattern[str]) -> tuple[int, str]:
+    """Return where the value ends; and if that is in another line, by what.
+
+    :param bare: the value if it has no quotes.
+    """
     for quotes in _LONG_STRINGS:
         if line.startswith(quotes, start):
             end = line.find(quotes, start + len(quotes))
@@ -334,8 +359,11 @@ def _end_of_value(line: str, start: int) -> tuple[int, str]:
             # None of what is in it is shown, nor what follows it in this line.
             end = line.rfind(closing)
             return (end + 1, "") if end > start else (len(line), closing)
-    bare = _BARE.match(line, start)
-    return (bare.end() if bare else len(line)), ""
+    if line[start] in "\"'":
+        # A quote without its end.
+        return len(line), ""
+    found = bare.match(line, start)
+    return (found.end() if found else len(line)), ""
 
 
 def secrets(*urls: str) -> tuple[str, ...]:

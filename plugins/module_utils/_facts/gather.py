@@ -248,6 +248,12 @@ def read_nvml(
     """
     if not any(gpu["vendor"] == "nvidia" for gpu in gpus):
         return None, "", None
+    # Imported only with a GPU: the node compiles each imported file.
+    from .._host.hanging import hanging_smi  # noqa: PLC0415
+
+    left = hanging_smi(reader)
+    if left is not None:
+        return None, "nvidia-smi of an earlier run hangs", left
     nvml, error, hang = _ask_driver(reader, seconds)
     # A text of the node, which is shown.
     return nvml, redact(error), hang

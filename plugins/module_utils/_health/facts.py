@@ -22,6 +22,7 @@ from .._hardware.pci import PciFunction, find_gpus
 from .._hardware.vendors import container_gpus
 from .._host.bounded import Ended, Hang
 from .._host.command import NOT_FOUND
+from .._host.hanging import hanging_smi
 from .kernel_log import MOST_EVENTS, KernelLog
 from .smi import beside_document, read_document
 from .types import (
@@ -57,8 +58,6 @@ _LANES = (1, 2, 4, 8, 12, 16, 32)
 _ERASED = b"\xff\xff\xff\xff"
 # Seconds that dmesg gets if the journal took all of the time.
 _LEAST = 5.0
-# A task's flag in /proc/PID/stat (linux/sched.h): it was told to end, and ends.
-_PF_EXITING = 0x4
 
 
 def read_node(
@@ -229,32 +228,6 @@ def _answer(ended: Ended, output: str, driver: str | None) -> Smi:
     except ValueError as error:
         return Smi(FAILED, ended.rc, driver, (), text, str(error), None, ended.seconds)
     return Smi(ANSWERED, ended.rc, version or driver, gpus, text, "", None, ended.seconds)
-
-
-def hanging_smi(reader: NodeReader) -> Hang | None:
-    """Return a nvidia-smi of another run that cannot be ended (state D, and asked to end)."""
-    for name in reader.list_dir("/proc"):
-        if name.isdecimal() and reader.read_line(f"/proc/{name}/comm") == "nvidia-smi":
-            status = reader.read_text(f"/proc/{name}/status") or ""
-            state = re.search(r"^State:\s*(\w)", status, re.M)
-            if state and state[1] == "D" and _told_to_end(reader, name, status):
-                wchan = reader.read_line(f"/proc/{name}/wchan")
-                at = wchan if wchan not in (None, "0") else None
-                return Hang("nvidia-smi", int(name), 0.0, "D", at, True)
-    return None
-
-
-def _told_to_end(reader: NodeReader, pid: str, status: str) -> bool:
-    """Return whether a process has SIGKILL pending (signal 9), or has taken it and ends.
-
-    One that ends closes the driver's devices, where a driver that hangs holds it again.
-    """
-    pending = re.findall(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)", status, re.M)
-    if any(int(mask, 16) >> 8 & 1 for mask in pending):
-        return True
-    after_name = (reader.read_line(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
-    flags = after_name[6] if len(after_name) > 6 else ""
-    return flags.isdecimal() and bool(int(flags) & _PF_EXITING)
 
 
 def _unseen_smi(smi: Smi) -> list[tuple[str, str]]:

@@ -82,6 +82,16 @@ class NodeReader:
         except OSError:
             return []
 
+    def hidden(self, folder: str) -> bool:
+        """Return whether there is such a folder, or may be one, and its names cannot be read."""
+        try:
+            os.listdir(self._place(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+        return False
+
     def exists(self, path: str) -> bool:
         return os.path.exists(self._place(path))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .types import CONF, JSON, TOML, YAML, Place
+from .types import CONF, JSON, LOG, TOML, YAML, Place
 
 #: Configurations of the container runtimes, of the toolkit, of kubelet and of the driver's modules.
 #: Kubeconfigs, certificates, environments of units and logs of containers are left out.
@@ -25,7 +25,7 @@ PLACES: tuple[Place, ...] = (
     Place("/etc/rancher/rke2/config.yaml", YAML),
     Place("/var/lib/kubelet/config.yaml", YAML),
     Place("/etc/modprobe.d", CONF, r".*(?:nvidia|nouveau|amdgpu|i915|kubegpu).*\.conf\Z"),
-    Place("/var/log/fabricmanager.log", CONF),
+    Place("/var/log/fabricmanager.log", LOG),
 )
 #: Units whose journal of this boot is read.
 UNITS: tuple[str, ...] = (
@@ -34,9 +34,17 @@ UNITS: tuple[str, ...] = (
     "crio", "nvidia-persistenced", "nvidia-fabricmanager", "nvidia-imex", "nvidia-cdi-refresh",
     "nvidia-mig-manager", "kubegpu-metrics",
 )  # fmt: skip
-#: Where kubelet keeps the logs of containers, and the pods of device plugins there.
+#: Where kubelet keeps the logs of containers, as NAMESPACE_POD_UID, and the pods of device plugins
+#: and drivers there. A namespace or another pod may have any of these words in its name.
 POD_LOGS = "/var/log/pods"
-PLUGIN_POD = re.compile(r"[^/]*(?:nvidia|amd|amdgpu|intel|gpu)[^/]*(?:plugin|driver)[^/]*\Z", re.I)
+PLUGIN_POD = re.compile(
+    r"[^_/]+_(?:[a-z0-9.-]+-)?(?:"
+    r"nvidia-(?:gpu-)?device-plugin|nvidia-driver-daemonset|nvidia-dra-driver-gpu|k8s-dra-driver|"
+    r"dra-driver-nvidia-gpu|gpu-feature-discovery|amdgpu-(?:device-plugin|dp)|amd-device-plugin|"
+    r"amd-gpu-device-plugin|intel-gpu-plugin|intel-(?:gpu-)?device-plugin|"
+    r"intel-gpu-resource-driver"
+    r")(?:-[a-z0-9.-]+)?_[^_/]+\Z"
+)
 #: Lines of the kernel that concern GPUs, their bus, or a program that hangs.
 KERNEL_LINE = re.compile(
     r"NVRM|nvidia|nouveau|nova_core|amdgpu|\bi915\b|\bxe\b|\bdrm\b|SXid|\bXid\b|\bAER\b|pciehp|"
@@ -44,5 +52,11 @@ KERNEL_LINE = re.compile(
     r"Linux version|\bVFIO\b|vfio|IOMMU|DMAR|Secure ?Boot|lockdown|module verification",
     re.I,
 )
-#: Command lines, of the kernel and of processes, are left out, as what they begin with is known.
-COMMAND_LINE = re.compile(r"command line|cmdline|COMMAND=|\bargv\b|\bexecve?\b", re.I)
+#: Command lines and environments, of the kernel, of processes and of containers, are left out with
+#: their line: no name tells which word of them is a secret.
+COMMAND_LINE = re.compile(
+    r"command line|cmdline|COMMAND=|\bargv\b|\bexecve?\b|"
+    # What kubelet, containerd and the kernel's audit print of a container or a process.
+    r"\bContainer\{|EnvVar\{|\bcmd[\"=:]|with command|\b(?:Command|Args):\[|proctitle=|\ba\d+=\"",
+    re.I,
+)

@@ -22,11 +22,12 @@ from .._core.errors import KubegpuError
 from .._core.printable import printable
 from .._core.redact import redact, redact_data, redact_lines, redact_yaml
 from .._formats.toml_redact import redact as redact_toml
+from .._host.command import NOT_FOUND
 from .data import COMMAND_LINE, KERNEL_LINE, PLACES, PLUGIN_POD, POD_LOGS, UNITS
 from .types import CONF, JSON, LOG, TOML, YAML, Place, Request, Text
 
 if TYPE_CHECKING:
-    from .._host.bounded import Stream
+    from .._host.bounded import Ended, Stream
     from .._host.reader import NodeReader
 
 # Of one file, and of one folder.
@@ -34,9 +35,14 @@ _MOST_FILE = 128 * 1024
 _MOST_FILES = 20
 _MOST_LINE = 600
 _MOST_LOG = 64 * 1024 * 1024
-# Seconds that a log gets if those before it took all of the time.
-_LEAST = 2.0
+# Of the kernel's log of a boot, the last lines.
+_MOST_KERNEL = 50_000
+_NO_TIME = "the time for all logs ({} seconds) is over"
+_MORE = "there are more than {} in {}"
+_NO_FOLDER = "the folder cannot be read"
+_KEY = re.compile(r"-----(BEGIN|END)[A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----")
 _LOG_NAME = re.compile(r"\d{1,6}\.log")
+_ANY_NAME = re.compile("")
 _LEFT_OUT = "[... {} bytes are left out ...]\n"
 
 
@@ -70,22 +76,23 @@ def _all(
     unseen: list[dict[str, str]],
 ) -> Iterator[Text]:
     """Yield the texts, the most important ones first."""
-    deadline = clock() + request.timeout
-    logs = _Logs(stream, request.lines, lambda: max(deadline - clock(), _LEAST), unseen)
+    logs = _Logs(stream, request, clock, unseen)
     yield from logs.kernel()
-    yield from _files(reader, unseen)
-    for unit in UNITS:
-        yield from logs.of_unit(unit)
-    yield from _plugin_logs(reader, request.lines)
+    yield from _files(reader, request.lines, unseen)
+    yield from logs.units()
+    yield from _plugin_logs(reader, request.lines, unseen)
 
 
-def _files(reader: NodeReader, unseen: list[dict[str, str]]) -> Iterator[Text]:
+def _files(reader: NodeReader, lines: int, unseen: list[dict[str, str]]) -> Iterator[Text]:
     seen = set()
     for place in (*PLACES, *_generated()):
-        for path in _paths(reader, place):
+        for path in _paths(reader, place, unseen):
             if path in seen:
                 continue
             seen.add(path)
+            if place.form == LOG:
+                yield from _end_of_log(reader, path, lines, unseen)
+                continue
             content = reader.read_bytes(path, _MOST_FILE + 1)
             if content is None:
                 if not reader.absent(path):
@@ -109,12 +116,24 @@ def _generated() -> Iterator[Place]:
             yield Place(path, CONF)
 
 
-def _paths(reader: NodeReader, place: Place) -> list[str]:
+def _paths(reader: NodeReader, place: Place, unseen: list[dict[str, str]]) -> list[str]:
     if not place.names:
         return [place.path]
     pattern = re.compile(place.names)
-    names = [name for name in reader.list_dir(place.path) if pattern.match(name)]
-    return [f"{place.path}/{name}" for name in names[:_MOST_FILES]]
+    return [f"{place.path}/{name}" for name in _listed(reader, place.path, pattern, unseen)]
+
+
+def _listed(
+    reader: NodeReader, folder: str, pattern: re.Pattern[str], unseen: list[dict[str, str]]
+) -> list[str]:
+    """Return the first names in a folder that match; what is left out is named."""
+    if reader.hidden(folder):
+        unseen.append({"what": folder, "why": _NO_FOLDER})
+    names = [name for name in reader.list_dir(folder) if pattern.match(name)]
+    if len(names) > _MOST_FILES:
+        why = _MORE.format(_MOST_FILES, folder)
+        unseen.append({"what": ", ".join(map(printable, names[_MOST_FILES:])), "why": why})
+    return names[:_MOST_FILES]
 
 
 def without_secrets(text: str, form: str) -> str:
@@ -124,7 +143,8 @@ def without_secrets(text: str, form: str) -> str:
 
 def _redacted(text: str, form: str) -> str:
     if form == LOG:
-        return redact(text)
+        # The output of programs, and configurations in it.
+        return redact_lines(redact(text))
     try:
         if form == JSON:
             return json.dumps(redact_data(json.loads(text)), indent=2) + "\n"
@@ -144,14 +164,26 @@ class _Tail:
         self._lines: deque[str] = deque(maxlen=lines)
         self._interest = interest
         self._rest = b""
+        self._in_long = False
+        self._in_key = False
+        self.count = 0
         self.left_out = 0
 
     def feed(self, part: bytes) -> None:
-        *lines, self._rest = (self._rest + part).split(b"\n")
+        if self._in_long:
+            _rest, newline, part = part.partition(b"\n")
+            if not newline:
+                return
+            self._in_long = False
+            part = self._rest + newline + part
+        else:
+            part = self._rest + part
+        *lines, self._rest = part.split(b"\n")
         for line in lines:
             self._take(line)
         # A line without an end is not kept whole.
-        self._rest = self._rest[: _MOST_LINE * 4]
+        if len(self._rest) > _MOST_LINE * 4:
+            self._rest, self._in_long = self._rest[: _MOST_LINE * 4], True
 
     def text(self) -> str:
         self._take(self._rest)
@@ -160,7 +192,10 @@ class _Tail:
 
     def _take(self, raw: bytes) -> None:
         line = raw.decode("utf-8", "replace")
-        if not line or COMMAND_LINE.search(line[: _MOST_LINE * 4]):
+        if not line:
+            return
+        self.count += 1
+        if self._is_of_key(line) or COMMAND_LINE.search(line):
             return
         if self._interest is not None and not self._interest.search(line[:_MOST_LINE]):
             return
@@ -169,72 +204,137 @@ class _Tail:
         shown = without_secrets(line, LOG)
         self._lines.append(shown[:_MOST_LINE])
 
+    def _is_of_key(self, line: str) -> bool:
+        """Return whether the line is of a private key, whose own lines no word marks."""
+        inside = self._in_key
+        for mark in _KEY.finditer(line):
+            if mark[1] == "END" and not self._in_key:
+                # What was read begins within a key.
+                self.left_out += len(self._lines)
+                self._lines.clear()
+                inside = True
+            self._in_key = mark[1] == "BEGIN"
+        return inside or self._in_key
+
 
 class _Logs:
-    """Reads the logs of the kernel and of units."""
+    """Reads the logs of the kernel and of units, until the time for all of them is over."""
 
     def __init__(
         self,
         stream: Stream,
-        lines: int,
-        left: Callable[[], float],
+        request: Request,
+        clock: Callable[[], float],
         unseen: list[dict[str, str]],
     ) -> None:
         self._stream = stream
-        self._count = lines
-        self._left = left
+        self._count = request.lines
+        self._clock = clock
+        self._deadline = clock() + request.timeout
+        self._no_time = _NO_TIME.format(request.timeout)
         self._unseen = unseen
 
     def kernel(self) -> Iterator[Text]:
         """Yield the lines of the kernel's log that concern GPUs."""
         reasons = []
         for argv in (
-            ("journalctl", "-k", "-b", "0", "-q", "--no-pager", "-o", "short-iso"),
+            *(("journalctl", "-k", "-b", "0", "-n", str(_MOST_KERNEL), "-q", "--no-pager",
+               "-o", "short-iso"),),
             ("dmesg", "--color=never"),
-        ):
+        ):  # fmt: skip
+            left = self._deadline - self._clock()
+            if left <= 0:
+                reasons.append(self._no_time)
+                break
             tail = _Tail(self._count, KERNEL_LINE)
-            ended = self._stream(argv, tail.feed, self._left(), _MOST_LOG)
+            ended = self._stream(argv, tail.feed, left, _MOST_LOG)
             if ended.size:
-                yield self._text("logs/kernel.log", argv, tail)
+                why = _cut_off(ended)
+                if why:
+                    # The oldest lines come first.
+                    self._tell("kernel log", f"{argv[0]} {why}: its newest lines are missing")
+                yield _text("logs/kernel.log", argv, tail, bool(why) or tail.count >= _MOST_KERNEL)
                 return
-            said = printable(redact(ended.stderr.strip()[-200:]))
+            said = _cut_off(ended) or printable(redact(ended.stderr.strip()[-200:]))
             reasons.append(f"{argv[0]}: {said or 'it printed nothing'}")
-        self._unseen.append({"what": "kernel log", "why": "; ".join(reasons)})
+        self._tell("kernel log", "; ".join(reasons))
 
-    def of_unit(self, unit: str) -> Iterator[Text]:
-        """Yield the last lines of a unit since boot; nothing for one that has none."""
-        argv = (
-            *("journalctl", "-b", "0", "-u", unit, "-n", str(self._count), "-q", "--no-pager"),
-            *("-o", "short-iso"),
-        )
-        tail = _Tail(self._count)
-        ended = self._stream(argv, tail.feed, self._left(), _MOST_LOG)
-        if ended.hang is not None:
-            self._unseen.append({"what": f"journal of {unit}", "why": "journalctl took too long"})
-        elif ended.size:
-            yield self._text(f"logs/{unit}.log", argv, tail)
+    def units(self) -> Iterator[Text]:
+        """Yield the last lines of each unit since boot; nothing for one that has none."""
+        told = len(self._unseen)
+        found = False
+        for number, unit in enumerate(UNITS):
+            left = self._deadline - self._clock()
+            if left <= 0:
+                self._tell(f"journals of {', '.join(UNITS[number:])}", self._no_time)
+                return
+            argv = (
+                *("journalctl", "-b", "0", "-u", unit, "-n", str(self._count), "-q"),
+                *("--no-pager", "-o", "short-iso"),
+            )
+            tail = _Tail(self._count)
+            ended = self._stream(argv, tail.feed, left, _MOST_LOG)
+            if ended.rc == NOT_FOUND:
+                self._tell("journals of units", "journalctl is not on this node")
+                return
+            why = _cut_off(ended)
+            if why:
+                self._tell(f"journal of {unit}", f"journalctl {why}")
+            elif ended.rc and ended.stderr.strip():
+                said = printable(redact(ended.stderr.strip()[-200:]))
+                self._tell(f"journal of {unit}", f"journalctl: {said}")
+            if ended.size:
+                found = True
+                yield _text(f"logs/{unit}.log", argv, tail, bool(why))
+        if not found and len(self._unseen) == told:
+            # journalctl does not say so: it shows a user what that one may read.
+            why = "journalctl shows none of this boot: without root, they cannot be read"
+            self._tell("journals of units", why)
 
-    @staticmethod
-    def _text(name: str, argv: tuple[str, ...], tail: _Tail) -> Text:
-        text = tail.text()
-        return Text(name, " ".join(argv), text, tail.left_out > 0)
+    def _tell(self, what: str, why: str) -> None:
+        self._unseen.append({"what": what, "why": why})
 
 
-def _plugin_logs(reader: NodeReader, lines: int) -> Iterator[Text]:
+def _cut_off(ended: Ended) -> str:
+    """Return how the output of a program was cut off; empty for a whole one."""
+    if ended.hang is not None:
+        return "took too long"
+    return f"printed more than {_MOST_LOG >> 20} MiB" if ended.too_long else ""
+
+
+def _text(name: str, argv: tuple[str, ...], tail: _Tail, cut: bool) -> Text:
+    text = tail.text()
+    return Text(name, " ".join(argv), text, cut or tail.left_out > 0)
+
+
+def _plugin_logs(reader: NodeReader, lines: int, unseen: list[dict[str, str]]) -> Iterator[Text]:
     """Yield the last lines of the device plugins' containers, as kubelet keeps them."""
-    pods = [name for name in reader.list_dir(POD_LOGS) if PLUGIN_POD.match(name)]
-    for pod in pods[:_MOST_FILES]:
-        for container in reader.list_dir(f"{POD_LOGS}/{pod}")[:_MOST_FILES]:
+    for pod in _listed(reader, POD_LOGS, PLUGIN_POD, unseen):
+        for container in _listed(reader, f"{POD_LOGS}/{pod}", _ANY_NAME, unseen):
             folder = f"{POD_LOGS}/{pod}/{container}"
+            if reader.hidden(folder):
+                unseen.append({"what": folder, "why": _NO_FOLDER})
             names = [name for name in reader.list_dir(folder) if _LOG_NAME.fullmatch(name)]
             for name in sorted(names, key=lambda one: int(one[:-4]))[-1:]:
-                path = f"{folder}/{name}"
-                status = reader.status(path)
-                begin = max(0, (status.st_size if status else 0) - _MOST_FILE)
-                tail = _Tail(lines)
-                tail.feed(reader.read_bytes(path, _MOST_FILE, begin) or b"")
-                text = tail.text()
-                if text:
-                    yield Text(
-                        f"logs{path[len('/var/log') :]}", path, text, begin > 0 or tail.left_out > 0
-                    )
+                yield from _end_of_log(reader, f"{folder}/{name}", lines, unseen)
+
+
+def _end_of_log(
+    reader: NodeReader, path: str, lines: int, unseen: list[dict[str, str]]
+) -> Iterator[Text]:
+    """Yield the last lines of a file; nothing without one."""
+    status = reader.status(path)
+    begin = max(0, (status.st_size if status else 0) - _MOST_FILE)
+    content = reader.read_bytes(path, _MOST_FILE, begin)
+    if content is None:
+        if not reader.absent(path):
+            unseen.append({"what": path, "why": "it cannot be read"})
+        return
+    if begin:
+        # Half a line: the name that marks a secret can be in the other half.
+        content = content.partition(b"\n")[2]
+    tail = _Tail(lines)
+    tail.feed(content)
+    text = tail.text()
+    if text:
+        yield Text(f"logs{path[len('/var/log') :]}", path, text, begin > 0 or tail.left_out > 0)

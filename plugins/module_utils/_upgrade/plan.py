@@ -98,7 +98,6 @@ def plan_upgrade(request: Request, hosts: Sequence[Host], quorum: Quorum | None 
         findings=tuple(findings),
         refused=bool(findings) or refused,
         limit=limit,
-        spare=quorum.spare,
         run=request.run,
     )
 
@@ -158,7 +157,8 @@ def _plan_host(request: Request, host: Host, quorum: Quorum) -> HostPlan:
     pods = request.pods
     if pods == "auto":
         pods = level if level in (GPU, ALL) else "none"
-    member = request.keep_quorum and level == ALL and quorum.has(host.node)
+    restarts = _restarts(request, host, level, resumed=resumed)
+    member = request.keep_quorum and restarts and quorum.has(host.node)
     lost = member and quorum.spare < 1
     findings = (*_refusals(request, host), *([quorum_lost(host.name, quorum)] if lost else ()))
     problems = _drain_findings(host)
@@ -186,6 +186,16 @@ def _plan_host(request: Request, host: Host, quorum: Quorum) -> HostPlan:
             *(one.as_problem() for one in warnings),
         ),
     )
+
+
+def _restarts(request: Request, host: Host, level: str, *, resumed: bool) -> bool:
+    """Return whether etcd on the host may restart.
+
+    The way back of a resumed host may reboot it, also if no step of its plan is left.
+    """
+    runtime = resumed or bool((host.plans.get("toolkit") or {}).get("containerd"))
+    reboots = level == ALL or (resumed and request.reboot != "never")
+    return reboots or (host.control_plane and runtime)
 
 
 def _steps(plan: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -5,7 +5,8 @@
 """How many nodes of the control plane may reboot at once. Pure.
 
 etcd answers as long as more than half of its members do. A drain leaves its pods, which are static,
-and a restart of the container runtime leaves them running: only a reboot takes a member away.
+and a restart of the container runtime leaves them running: a reboot takes one away. The servers
+of k3s, RKE2 and k0s run etcd themselves, so that a restart of their containerd does, too.
 """
 
 from __future__ import annotations
@@ -59,13 +60,13 @@ def find_quorum(nodes: Mapping[str, Mapping[str, Any]]) -> Quorum:
 
 
 def quorum_lost(host: str, quorum: Quorum) -> Finding:
-    """Return the finding for a host whose reboot the control plane does not bear."""
+    """Return the finding for a host whose restart the control plane does not bear."""
     away = f"; not ready: {', '.join(sorted(quorum.away))}" if quorum.away else ""
     count, ready = len(quorum.members), len(quorum.members - quorum.away)
     return Finding(
         "quorum_lost",
-        f"The control plane would lose its quorum while {host} reboots: {ready} of {count} members "
-        f"are ready, and {quorum.needed} have to be.",
+        f"The control plane would lose its quorum while {host} restarts: {ready} of {count} "
+        f"members are ready, and {quorum.needed} have to be.",
         f"members: {', '.join(sorted(quorum.members))}{away}",
         "Bring the other members back, or add one. If etcd does not run on these nodes, or the API "
         "server may be away meanwhile, set gpu_upgrade_keep_quorum: false.",
@@ -73,9 +74,9 @@ def quorum_lost(host: str, quorum: Quorum) -> Finding:
 
 
 def split_members(batches: Batches, members: Collection[str], spare: int) -> list[tuple[str, ...]]:
-    """Split batches so that no more members reboot at once than can be spared.
+    """Split batches so that no more members restart at once than can be spared.
 
-    :param members: the hosts of the batches that are members and reboot.
+    :param members: the hosts of the batches that are members and restart.
     """
     found: list[tuple[str, ...]] = []
     for batch in batches:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .quorum import Quorum
 from .types import (
     BAD,
     BLOCKED,
@@ -32,14 +33,16 @@ def why_stop(
     batch: Sequence[str],
     out: Sequence[str],
     plan: Object,
-    unready: Sequence[str],
+    quorum: Quorum,
+    restarts: Sequence[str],
 ) -> str:
     """Return why a batch is not started; empty if it may be.
 
     :param outcomes: the outcomes of the hosts so far.
     :param out: the nodes that take no pods now, for whatever reason.
     :param plan: the plan as JSON values.
-    :param unready: those of ``out`` that are not ready.
+    :param quorum: the control plane now.
+    :param restarts: the hosts of the batch that take a member of it away.
     """
     spent = sorted(host for host, outcome in outcomes.items() if outcome in SPENDS)
     if len(spent) > request_max_failed:
@@ -53,14 +56,10 @@ def why_stop(
             f"{', '.join(sorted(out))} are out already, and gpu_upgrade_max_unavailable allows "
             f"{plan['limit']} nodes at once"
         )
-    # Members that were away before are left out of the plan's number.
-    members = [host for host, one in plan["hosts"].items() if one["member"]]
-    away = sorted(host for host in members if host in unready)
-    reboots = [host for host in members if host in batch and host not in away]
-    if reboots and len(away) + len(reboots) > plan["spare"]:
+    if restarts and len(restarts) > quorum.spare:
         return (
-            f"{', '.join(away)} of the control plane are not ready, which would lose its quorum "
-            f"while {', '.join(reboots)} reboot"
+            f"{', '.join(sorted(quorum.away)) or 'none'} of the control plane are not ready, and "
+            f"it would lose its quorum while {', '.join(restarts)} restart"
         )
     return ""
 

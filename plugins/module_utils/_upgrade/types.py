@@ -49,7 +49,7 @@ class Request:
     on_refusal: str = "stop"
     #: try, require or never
     rollback: str = "try"
-    #: Whether nodes whose reboot would cost the control plane its quorum are refused.
+    #: Whether nodes whose restart would cost the control plane its quorum are refused.
     keep_quorum: bool = True
     #: Whether nodes that an earlier run left are only given back.
     release: bool = False
@@ -80,6 +80,8 @@ class Host:
     missing: tuple[str, ...] = ()
     #: Why the package manager could not be asked for them; empty if it was.
     unasked: str = ""
+    #: Whether the unit of its containerd runs a member of the control plane.
+    control_plane: bool = False
 
     @property
     def node(self) -> str:
@@ -106,7 +108,7 @@ class HostPlan:
     """What is done with a host.
 
     :param pods: which pods leave its node: none, gpu or all.
-    :param member: whether its reboot takes a member of the control plane away that is ready.
+    :param member: whether its upgrade takes a member of the control plane away that is ready.
     :param batch: number of its batch, from 1; None if it has none.
     :param findings: why it is refused.
     :param blocks: what would hold up its drain now.
@@ -149,7 +151,6 @@ class Plan:
     :param findings: why the whole run is refused.
     :param refused: whether nothing is touched.
     :param limit: how many nodes may be out at once.
-    :param spare: how many members of the control plane may be away, besides those that are.
     """
 
     hosts: tuple[HostPlan, ...] = ()
@@ -157,7 +158,6 @@ class Plan:
     findings: tuple[Finding, ...] = ()
     refused: bool = False
     limit: int = 0
-    spare: int = 0
     run: str = ""
     #: Whether the hosts are only given back.
     release: bool = False
@@ -167,7 +167,6 @@ class Plan:
             "run": self.run,
             "refused": self.refused,
             "limit": self.limit,
-            "spare": self.spare,
             "release": self.release,
             "batches": [list(batch) for batch in self.batches],
             "findings": [finding.as_problem() for finding in self.findings],

@@ -19,6 +19,8 @@ from .._diagnosis.driver import diagnose
 from .._diagnosis.evidence import collect
 from .._driver.facts import read_state
 from .._facts.gather import read_nvml
+from .._host.bounded import Hang
+from .._host.command import Result
 from .._record.options import STATE_PATH
 from .containerd import ContainerdProbe
 from .containers import QUICK, ContainerTests, Dependencies, is_nvidia
@@ -43,6 +45,8 @@ class Collector:
         self._tests = ContainerTests(dependencies, options, check)
         self._containerd = ContainerdProbe(self._tests)
         self._docker = DockerProbe(self._tests)
+        # How the driver hung when it was asked here; then it is not asked again.
+        self._hang: Hang | None = None
 
     def collect(self, node: Mapping[str, Any]) -> State:
         """Return the state of the node; test containers are run for it."""
@@ -56,17 +60,22 @@ class Collector:
         path = self._runtime_path(node)
         # A driver that hangs is not asked again.
         hangs = node.get("driver_hang") is not None
-        ask = loaded and not node["nvml"] and not hangs
-        tell = node["nvml"] and not hangs
+        smi = self._smi() if loaded and not node["nvml"] and not hangs else None
+        fabric = self._fabric(node) if "nvml" in layers and not hangs else None
+        if self._hang is not None:
+            # A container would hang, too.
+            self._leave_containers_out()
+        tell = node["nvml"] and not hangs and self._hang is None
         return State(
-            smi=run(["nvidia-smi", "-L"], timeout=60) if ask else None,
+            smi=smi,
+            hang=self._hang,
             diagnosis=diagnosis,
             runtime=run([path, "--version"], timeout=QUICK),
             runtime_path=path,
             cdi=run(["nvidia-ctk", "cdi", "list"], timeout=QUICK) if spec else None,
             cli=run(["nvidia-container-cli", "info"], timeout=60) if tell else None,
             config_exists=reader.exists(_TOOLKIT_CONFIG),
-            fabric=self._fabric(node) if "nvml" in layers else None,
+            fabric=fabric,
             runtimes=tuple(self._runtimes(node)) if RUNTIME in layers else (),
         )
 
@@ -79,9 +88,23 @@ class Collector:
         self._docker.clean()
         self.dependencies.root.remove()
 
+    def _smi(self) -> Result | None:
+        reader, seconds = self.dependencies.reader, self.options.driver_timeout
+        answer, self._hang = reader.ask(["nvidia-smi", "-L"], seconds)
+        return answer
+
+    def _leave_containers_out(self) -> None:
+        self.options = replace(self.options, container=False)
+        self._tests = ContainerTests(self.dependencies, self.options, self.check)
+        self._containerd = ContainerdProbe(self._tests)
+        self._docker = DockerProbe(self._tests)
+
     def _fabric(self, node: Mapping[str, Any]) -> Fabric | None:
         def devices() -> Sequence[Mapping[str, Any]]:
-            nvml, _complaint, _hang = read_nvml(self.dependencies.reader, node["gpus"])
+            if self._hang is not None:
+                return ()
+            reader, seconds = self.dependencies.reader, self.options.driver_timeout
+            nvml, _complaint, self._hang = read_nvml(reader, node["gpus"], seconds)
             return nvml["devices"] if nvml else ()
 
         return wait_for_fabric(

@@ -160,6 +160,9 @@ def _nvml(
     node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], state: State, module: LayerResult
 ) -> LayerResult:
     nvml = node["nvml"]
+    # It can hang after it has answered.
+    if node.get("driver_hang") and node["driver"]["loaded"]:
+        return from_finding(NVML, driver_hangs(node["driver_hang"]))
     if nvml is None:
         if not node["driver"]["loaded"]:
             return _waits(NVML, module)
@@ -195,8 +198,6 @@ def _no_nvml(
     node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], state: State
 ) -> LayerResult:
     smi = state.smi
-    if node.get("driver_hang"):
-        return from_finding(NVML, driver_hangs(node["driver_hang"]))
     if smi is None or smi.rc == 127:
         return LayerResult(
             NVML,

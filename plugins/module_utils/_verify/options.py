@@ -37,6 +37,7 @@ class ProbeOptions:
     image_timeout: int = 600
     fabric: str = "auto"
     fabric_timeout: int = 120
+    driver_timeout: int = 60
     containerd_socket: str = PLAIN.socket
 
 
@@ -84,6 +85,7 @@ def read_probe_options(params: Mapping[str, Any]) -> ProbeOptions:
         image_timeout=params["image_timeout"],
         fabric=params["fabric"],
         fabric_timeout=params["fabric_timeout"],
+        driver_timeout=params["driver_timeout"],
         containerd_socket=params["containerd_socket"],
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .._core.finding import Finding
+    from .._host.bounded import Hang
     from .._host.command import Result
     from .fabric import Fabric
 
@@ -94,6 +95,7 @@ class State:
     """What was read from the node in addition to its facts; None means not read.
 
     :param smi: result of ``nvidia-smi -L``, if the facts have no NVML data.
+    :param hang: how the driver hung when it was asked here.
     :param diagnosis: why the driver is not loaded.
     :param runtime: result of ``nvidia-container-runtime --version``.
     :param runtime_path: the program that ``runtime`` is of.
@@ -112,6 +114,7 @@ class State:
     config_exists: bool = False
     fabric: Fabric | None = None
     runtimes: tuple[RuntimeState, ...] = ()
+    hang: Hang | None = None
 
 
 @dataclass(frozen=True)

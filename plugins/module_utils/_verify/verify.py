@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from .._core.errors import KubegpuError
@@ -75,6 +75,8 @@ def verify_node(
     if own_gpus(node):
         with cleaned(collector):
             state = collector.collect(node)
+        if state.hang is not None:
+            node = {**node, "driver_hang": asdict(state.hang)}
     results = judge_node(node, state, read_request(params))
     if params["metrics"]:
         page = read_page(node["exporter"], dependencies.reader, _fetch, time.time())

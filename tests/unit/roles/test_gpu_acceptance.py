@@ -105,7 +105,7 @@ class Host:
         )  # fmt: skip
         if self.result["outcome"]:
             return
-        test = {"test": "dcgm", "findings": list(findings), "values": {}, "seconds": 1}
+        test = {"test": "dcgm", "findings": list(findings), "measured": {}, "seconds": 1}
         rows = [{"node": self.name, "layers": [{"layer": "pci", "ok": True}]}]
         self.set(
             "test", "Judge the node", __gpu_acceptance_before=HEALTHY,

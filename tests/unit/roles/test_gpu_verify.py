@@ -12,6 +12,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_hosts import gpu_hosts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
     OPTIONS,
     read_request,
@@ -28,7 +29,9 @@ def value(name, **variables):
         path = str(ROLE / folder / "main.yml")
         known.update(loader.load_from_file(path, trusted_as_template=True))
     known.update(variables)
-    return Templar(loader, variables=known).template(trust_as_template("{{ " + name + " }}"))
+    templar = Templar(loader, variables=known)
+    templar._engine.environment.filters["kubegpu.nodes.gpu_hosts"] = gpu_hosts
+    return templar.template(trust_as_template("{{ " + name + " }}"))
 
 
 @pytest.mark.parametrize(
@@ -112,9 +115,26 @@ def test_an_exporter_of_the_cluster_is_looked_for_where_the_cluster_has_it(metho
         f"h{number}": {"gpu_monitoring_method": method} if method else {}
         for number, method in enumerate(methods)
     }
-    known = {"hostvars": hostvars, "ansible_play_batch": [*hostvars]}
+    known = {
+        "hostvars": hostvars, "ansible_play_batch": [*hostvars], "inventory_hostname": "h0",
+    }  # fmt: skip
     assert value("__gpu_verify_metrics", gpu_monitoring_enabled=True, **known) is found
     assert value("__gpu_verify_metrics", **known) is False
+
+
+@pytest.mark.parametrize("of_gpus", [True, False])
+def test_hosts_with_gpus_decide_whether_an_exporter_is_looked_for(of_gpus):
+    node = {"gpus": [{"vendor": "nvidia"}]}
+    known = {
+        "hostvars": {
+            "cpu": {"ansible_facts": {"gpu_node": {"gpus": []}}},
+            "gpu": {"ansible_facts": {"gpu_node": node}, "gpu_monitoring_enabled": of_gpus},
+        },
+        "ansible_play_batch": ["cpu", "gpu"],
+    }
+    for host, own in (("cpu", not of_gpus), ("gpu", of_gpus)):
+        given = {**known, "inventory_hostname": host, "gpu_monitoring_enabled": own}
+        assert value("__gpu_verify_metrics", **given) is of_gpus
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ def test_its_result_is_that_of_ansible_and_the_wait_is_told(action, monkeypatch)
     monkeypatch.setattr(_telling.display, "display", lambda text, stderr: lines.append(text))
 
     def run(plugin, tmp, task_vars):
-        while not lines:
+        deadline = time.monotonic() + 20
+        while not lines and time.monotonic() < deadline:
             time.sleep(0.01)
         return {"changed": True, "rebooted": True, "elapsed": 93}
 

@@ -153,9 +153,23 @@ def test_a_control_plane_is_found_among_the_nodes_of_the_cluster():
     options = {"batch": 3, "canary": 0, "max_unavailable": 3, "max_failed": 3}
     plan, hostvars = planned(nodes=nodes, options=options)
     assert plan["batches"] == [["gpu1"], ["gpu2", "gpu3"]]
-    now = cluster(gpu1=row("gpu1", ready=False))
-    why = gpu_upgrade(["gpu2", "gpu3"], "stop", hostvars, options=options, cluster=now)
-    assert "gpu1 of the control plane are not ready" in why
+    why = {
+        name: gpu_upgrade(
+            ["gpu2", "gpu3"], "stop", hostvars, options=options, cluster=cluster(), nodes=now
+        )
+        for name, now in (("ready", nodes), ("down", down))
+    }
+    assert why["ready"] == ""
+    assert "elsewhere of the control plane are not ready" in why["down"]
+    # The server of k3s restarts with its containerd.
+    server = {"runtimes": {"containerd": {"control_plane": True}}}
+    toolkit = {"containerd": True, "steps": [STEP]}
+    own = {
+        "nvidia_driver_plan": {}, "nvidia_container_toolkit_plan": toolkit,
+        "ansible_facts": {"gpu_node": server},
+    }  # fmt: skip
+    plan, _hostvars = planned({"gpu1": own}, nodes=nodes, options=options)
+    assert plan["hosts"]["gpu1"]["disturbs"] == "runtime" and plan["hosts"]["gpu1"]["member"]
 
 
 def test_the_report_has_the_plan_and_the_results():

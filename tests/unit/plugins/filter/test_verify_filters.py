@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
 
 from ansible_collections.kubegpu.nodes.plugins.filter import (
+    gpu_hosts,
     gpu_report,
     gpu_resources_check,
     one_cluster,
@@ -89,6 +92,66 @@ def test_hosts_of_one_cluster_agree_on_what_is_deployed(name):
         said = str(caught.value)
         assert f"{name} differs between a and b" in said
         assert "a: False; b: True" in said and "Set it for all hosts of the cluster alike" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "vendors"),
+    [
+        ("gpu_monitoring_enabled", ["nvidia", "amd", "intel"]),
+        ("nvidia_dra_driver_enabled", ["nvidia"]),
+    ],
+)
+def test_hosts_without_gpus_have_no_say_in_what_is_deployed(name, vendors):
+    def host(vendor, **variables):
+        gpus = [{"vendor": vendor}] if vendor else []
+        return {"ansible_facts": {"gpu_node": {"gpus": gpus}}, **variables}
+
+    hostvars = {
+        "cpu": host(""), "g1": host("nvidia", **{name: True}), "g2": host("nvidia", **{name: "on"}),
+        **{vendor: host(vendor) for vendor in ("nvidia", "amd", "intel")},
+    }  # fmt: skip
+    call(one_cluster, ["cpu", "g1", "g2"], hostvars, deployed=True)
+    for vendor in ("nvidia", "amd", "intel"):
+        if vendor in vendors:
+            with pytest.raises(AnsibleFilterError, match=f"{name} differs"):
+                call(one_cluster, ["cpu", "g1", vendor], hostvars, deployed=True)
+        else:
+            call(one_cluster, ["cpu", "g1", vendor], hostvars, deployed=True)
+
+
+@pytest.mark.parametrize("name", ["tasks/kubernetes", "tasks/plan_kubernetes"])
+def test_what_is_deployed_follows_the_hosts_with_gpus(name):
+    """A task that runs once follows the first host that is in its role, not of the play."""
+    (task,) = load("tasks/one_cluster")
+    facts = task["ansible.builtin.set_fact"]
+    for fact, select in (("__kubegpu_gpu_hosts", "gpu"), ("__kubegpu_nvidia_hosts", "nvidia")):
+        chosen = facts[fact]
+        for vendors, expected in ((["", "nvidia", "amd"], None), (["", ""], ["h0", "h1"])):
+            hostvars = {
+                f"h{number}": {
+                    "ansible_facts": {"gpu_node": {"gpus": [{"vendor": one}] if one else []}}
+                }
+                for number, one in enumerate(vendors)
+            }
+            known = {"hostvars": hostvars, "ansible_play_hosts": [*hostvars]}
+            templar = Templar(DataLoader(), variables=known)
+            filters = templar._engine.environment.filters
+            filters["kubegpu.nodes.gpu_hosts"] = gpu_hosts.gpu_hosts
+            found = templar.template(trust_as_template(chosen))
+            assert found == (expected or {"gpu": ["h1", "h2"], "nvidia": ["h1"]}[select])
+    deciders = {
+        "nvidia_dra_driver": "nvidia", "nvidia_device_plugin": "nvidia", "gpu_monitoring": "gpu",
+    }  # fmt: skip
+    asked = []
+    for step in load(name):
+        kind = next((one for one in step if one.endswith(("include_role", "import_role"))), "")
+        role = (step.get(kind) or {}).get("name", "").rpartition(".")[2]
+        if role in deciders:
+            asked.append(role)
+            assert f"inventory_hostname in __kubegpu_{deciders[role]}_hosts" in str(step["when"])
+            # The plan of the monitoring includes what runs once by itself.
+            assert kind.endswith("include_role") or role == "gpu_monitoring"
+    assert {*asked} == {*deciders}
 
 
 def test_who_speaks_to_the_cluster_is_in_the_inventory():

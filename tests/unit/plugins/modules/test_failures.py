@@ -29,6 +29,7 @@ FAILING = {
     "gpu_exporter": ("module_runner", {}),
     "gpu_host_maintenance": ("read_request", {"name": "a", "state": "cordoned", "run": "a"}),
     "gpu_node_acceptance": ("module_stream", {"step": "look"}),
+    "gpu_node_facts": ("module_runner", {}),
     "gpu_node_health": ("module_stream", {}),
     "gpu_node_maintenance": ("read_request", {"nodes": {}, "state": "cordoned", "run": "a"}),
     "gpu_node_texts": ("module_stream", {}),
@@ -43,10 +44,8 @@ FAILING = {
     "prometheus_gpu_files": ("module_runner", {}),
     "runfile_download": ("_run", {"url": "https://example.com/a.run"}),
 }
-# The facts have problems of a node as data; reports, tables, variables and reboots are actions.
-NEVER_FAIL = {"gpu_node_facts", "fleet_report", "fleet_table", "fleet_variables", "node_reboot"}
-# The facts have problems of a node as data; reports, tables and variables are read by actions.
-NEVER_FAIL = {"fleet_bundle", "gpu_node_facts", "fleet_report", "fleet_table", "fleet_variables"}
+# Bundles, reports, tables, variables and reboots are actions.
+NEVER_FAIL = {"fleet_bundle", "fleet_report", "fleet_table", "fleet_variables", "node_reboot"}
 
 
 def load(name):

@@ -183,7 +183,7 @@ def test_bandwidths(node, how, expected):
     assert codes(answer) == expected
     assert node.calls()[0][:3] == ["nvbandwidth", "--json", "--testcase"]
     if how == "pass":
-        assert answer["values"]["h2d"] == {"0": 55.61, "1": 55.61} and answer["version"] == "v0.8"
+        assert answer["measured"]["h2d"] == {"0": 55.61, "1": 55.61} and answer["version"] == "v0.8"
 
 
 @pytest.mark.parametrize(

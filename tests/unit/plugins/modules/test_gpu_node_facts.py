@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import Modul
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_facts
 from tests.unit.fixtures.machines import MACHINES
 from tests.unit.fixtures.make_tree import make_machine, write
+from tests.unit.module_process import run_module as run_here
 
 CHECKOUT = Path(gpu_node_facts.__file__).resolve().parents[2]
 
@@ -109,3 +111,24 @@ def test_options_are_documented_as_they_are() -> None:
         "driver_timeout": ("int", 60),
         "state_path": ("path", "/var/lib/kubegpu/state.json"),
     }
+
+
+def test_a_wrong_time_limit_is_refused_before_the_node_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gpu_node_facts, "gather", lambda *_args, **_options: 1 / 0)
+    answer = run_here(gpu_node_facts.main, {"driver_timeout": 0})
+    assert answer["failed"] and "driver_timeout" in answer["cause"] and answer["next_step"]
+
+
+def test_a_signal_ends_it_with_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By this exception, what was started (nvidia-smi in a process group of its own) is ended."""
+    monkeypatch.setattr(
+        gpu_node_facts, "gather", lambda *_args, **_options: signal.raise_signal(signal.SIGTERM)
+    )
+    interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        answer = run_here(gpu_node_facts.main, {})
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+    assert answer["failed"] and "SIGTERM" in answer["cause"]

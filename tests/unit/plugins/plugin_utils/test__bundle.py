@@ -11,10 +11,14 @@ import io
 import json
 import tarfile
 
+import pytest
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _bundle
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._bundle import (
     archive,
     bundle_files,
+    by_host,
     manifest,
 )
 from tests.unit.fixtures.diagnosed_node import facts, health, host, smi
@@ -89,12 +93,15 @@ def test_neither_secrets_nor_command_lines():
 
 def test_what_a_hostile_node_returns_stays_in_its_folder_and_within_bounds():
     texts = [
-        {"name": "../../../etc/passwd", "source": "x\x1b[2J", "text": "a\x1b[2Jb"},
-        {"name": "/etc/shadow", "source": "y", "text": "password=hunter2"},
-        {"name": "same", "source": "z", "text": "1"},
-        {"name": "same", "source": "z", "text": "2"},
+        {"name": "logs/../../../etc/passwd", "source": "x\x1b[2J", "text": "a\x1b[2Jb"},
+        {"name": "/config/shadow", "source": "y", "text": "password=hunter2"},
+        {"name": "logs/same", "source": "z", "text": "1"},
+        {"name": "logs/same", "source": "second", "text": "2"},
         {"name": "", "source": "empty", "text": "3"},
-        {"name": "large", "source": "w", "text": "x" * (17 << 20)},
+        {"name": "logs/large", "source": "w", "text": "x" * (17 << 20)},
+        {"name": "facts.json", "source": "of a module", "text": "{}"},
+        {"name": "logs", "source": "a folder", "text": "x"},
+        {"name": "logs/" + "l" * 200, "source": "long", "text": "x"},
     ]
     files = made(("../evil", "gpu/1", ".."), texts)
     names = [one.name for one in files]
@@ -103,11 +110,54 @@ def test_what_a_hostile_node_returns_stays_in_its_folder_and_within_bounds():
     folders = {name.split("/")[1] for name in names if name.startswith("hosts/")}
     assert len(folders) == 3
     by_name = {one.name.split("/", 2)[-1]: one.content for one in files}
-    assert by_name["_/_/_/etc/passwd"] == b"a\\x1b[2Jb" and by_name["same"] == b"1"
-    assert b"hunter2" not in by_name["etc/shadow"] and "large" not in by_name
+    assert by_name["logs/_/_/_/etc/passwd"] == b"a\\x1b[2Jb" and by_name["logs/same"] == b"1"
+    assert b"hunter2" not in by_name["config/shadow"] and "logs/large" not in by_name
+    assert by_name["facts.json"] != b"{}"
     assert {row["what"] for row in json.loads(by_name["unseen.json"])} == {
-        "kernel log", "z", "empty", "w",
+        "kernel log", "second", "empty", "w", "of a module", "a folder", "long",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [
+        ({"texts": [1, *TEXTS], "unseen": []}, {"1 texts"}),
+        ({"texts": [{"source": "a", "text": "b"}, *TEXTS]}, {"a"}),
+        ({"texts": [{"name": "logs/a", "source": "a", "text": [1]}, *TEXTS]}, {"a"}),
+        ({"texts": {"name": "logs/a"}, "unseen": [1]}, {"texts"}),
+        ([1], {"texts"}),
+        ({"msg": "no interpreter", "changed": False}, {"configurations and logs"}),
+    ],
+)
+def test_texts_of_another_form_are_not_read_and_the_bundle_is_made(returned, what):
+    hostvars = {"gpu1": variables()}
+    hostvars["gpu1"]["gpu_diagnose_plan"]["texts"] = returned
+    files = {one.name: one for one in bundle_files(["gpu1"], hostvars, diagnose([host()]))}
+    unseen = json.loads(files["hosts/gpu1/unseen.json"].content)
+    assert {one["what"] for one in unseen} == what
+    assert "hosts/gpu1/facts.json" in files
+    kept = isinstance(returned, dict) and isinstance(returned.get("texts"), list)
+    assert ("hosts/gpu1/logs/kernel.log" in files) == kept
+
+
+def test_the_texts_of_a_fleet_have_a_limit_and_each_host_a_row(monkeypatch):
+    monkeypatch.setattr(_bundle, "_MOST_FLEET", 100)
+    big = [{"name": "logs/kernel.log", "source": "journalctl", "text": "x" * 90}]
+    hostvars = {name: {"gpu_diagnose_plan": {"texts": {"texts": big}}} for name in ("a", "b")}
+    files = bundle_files(["b", "a"], hostvars, diagnose([]))
+    names = [one.name for one in files]
+    assert names == ["diagnosis.json", "hosts/a/logs/kernel.log", "hosts/b/unseen.json"]
+    (unseen,) = json.loads(files[-1].content)
+    assert unseen["why"] == "left out: the bundle may have 256 MiB of texts"
+    first, second = by_host(files, ["b", "a"])
+    assert first == {"host": "a", "files": 1, "size": 90, "unseen": 0}
+    assert (second["host"], second["files"], second["unseen"]) == ("b", 1, 1)
+
+
+def test_settings_in_the_logs_of_the_cluster_are_without_secrets():
+    cluster = {"plugin_pods": [{"log": "start\npassword: correct hunter2\nend\n"}]}
+    content = {one.name: one.content for one in made(cluster=cluster)}["cluster.json"]
+    assert b"hunter2" not in content and b"start" in content and b"end" in content
 
 
 def test_a_host_that_was_not_read_has_no_files():

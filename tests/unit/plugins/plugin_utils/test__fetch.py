@@ -33,7 +33,9 @@ class StandinAction:
         self.brought = []
         # What a copy makes of a file on its way.
         self.copied = bytes
-        self._task = SimpleNamespace(check_mode=False, copy=SimpleNamespace, args=None)
+        self._task = SimpleNamespace(
+            check_mode=False, no_log=False, copy=SimpleNamespace, args=None
+        )
         self._connection = self._play_context = self._loader = self._templar = None
         self._shared_loader_obj = SimpleNamespace(action_loader=SimpleNamespace(get=self._copy))
 

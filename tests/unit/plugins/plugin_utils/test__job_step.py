@@ -37,6 +37,8 @@ DPKG = APT + "60 51 85000 dpkg\n61 60 86000 nvidia-dkms-580\n"
         (APT + "90 1 99000 dkms\n91 90 99000 make\n", "", None),
         # A name is anybody's; this is neither a line of its own nor a child of the job.
         (APT + "90 1 99000 x y) S 50\n", "", None),
+        # Nor does one whose name is a file's, or what it has started.
+        (APT + "7 1 99000 bash\n90 7 99000 dkms\n91 1 99000 /proc/7/cmdline\n", "", None),
     ],
 )
 def test_the_step_is_that_of_the_job_s_own_processes(processes, step, seconds):
@@ -46,6 +48,7 @@ def test_the_step_is_that_of_the_job_s_own_processes(processes, step, seconds):
 def test_without_a_wrapper_the_job_has_ended():
     assert read_job("1000.00 3999.12\n" + DPKG) == Job(alive=False)
     assert read_job("") == Job(alive=False)
+    assert read_job("1000.00 3999.12\n91 1 99000 /proc/7/cmdline\n") == Job(alive=False)
 
 
 def test_a_clock_that_runs_elsewhere_tells_no_time():

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 import types
 
 import pytest
@@ -87,6 +88,42 @@ def test_slices_carry_and_show_what_is_waited_for(run, shown, monkeypatch):
     ]  # fmt: skip
     assert all(call["_slice"] == 30 for call in calls)
     assert shown == ["n1: waiting for ml/a, for 0:31", "n1: waiting for ml/a, for 1:33"]
+
+
+def test_a_slice_that_lasts_long_is_told(run, shown, monkeypatch):
+    monkeypatch.setattr(_telling, "_FIRST", 0.05)
+    monkeypatch.setattr(_telling, "_NEXT", 0.05)
+    monkeypatch.setattr(action, "_LATE", 0.01)
+
+    def until_told():
+        before, deadline = len(shown), time.monotonic() + 20
+        while len(shown) == before and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    for state, doing in (
+        ("cordoned", "cordoning the nodes"),
+        ("released", "giving the nodes back"),
+        ("drained", "draining the nodes"),
+    ):
+        shown.clear()
+        run({"changed": True}, state=state, passes=until_told)
+        assert shown and all(line.startswith(f"localhost: {doing}, for 0:") for line in shown)
+    shown.clear()
+    first = {"changed": True, "_progress": ["n1: waiting for ml/a"], "_carry": {"waited": 30}}
+    run(first, {"changed": True}, passes=until_told)
+    assert shown[0].startswith("localhost: draining the nodes, for 0:")
+    assert shown[-1].startswith("n1: waiting for ml/a, for 0:")
+
+
+def test_a_slice_without_lines_is_told_too(run, shown, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(_telling.Teller.__init__, "__defaults__", (lambda: now[0],))
+    run(
+        {"changed": True, "_progress": [], "_carry": {"waited": 30}},
+        {"changed": True},
+        passes=lambda: now.append(now.pop() + 31),
+    )
+    assert shown == ["localhost: draining the nodes, for 0:31"]
 
 
 def test_a_failure_keeps_the_results(run, shown):

@@ -93,9 +93,35 @@ def quick(monkeypatch):
 
 def test_a_block_that_tells_nothing_itself_is_told(told, quick):
     with telling.telling(action(), HOST, "waiting for it"):
-        while len(told) < 2:
+        deadline = time.monotonic() + 20
+        while len(told) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
-    assert set(told) == {"gpu1: waiting for it, for 0:00"}
+    assert len(told) >= 2 and all(line.startswith("gpu1: waiting for it, for 0:") for line in told)
+
+
+def test_a_machine_without_a_thread_left_runs_the_block(told, monkeypatch):
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(telling.threading.Thread, "start", start)
+    done = []
+    with telling.telling(action(), HOST, "waiting"):
+        done.append(1)
+    assert done and told == []
+
+
+def test_a_module_is_told_while_it_runs(told, quick):
+    def execute(**given):
+        deadline = time.monotonic() + 20
+        while not told and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return given
+
+    plugin = types.SimpleNamespace(_task=action()._task, _execute_module=execute)
+    assert telling.run_told(plugin, "kubegpu.nodes.package_set", {"a": 1}, HOST, "running") == {
+        "module_name": "kubegpu.nodes.package_set", "module_args": {"a": 1}, "task_vars": HOST
+    }  # fmt: skip
+    assert told[0].startswith("gpu1: running, for 0:")
 
 
 def test_a_short_block_is_not_told_and_an_error_ends_the_lines(told):
@@ -113,9 +139,9 @@ def test_of_many_names_the_first_are_shown():
     assert telling.some_names("{{ none }}") == telling.some_names(None) == "no node"
 
 
-def waits_for(module, **options):
+def waits_for(module, check=False, **options):
     plugin = object.__new__(module.ActionModule)
-    plugin._task = types.SimpleNamespace(action="kubegpu.nodes.gpu_node_facts")
+    plugin._task = types.SimpleNamespace(action="kubegpu.nodes.gpu_node_facts", check_mode=check)
     return plugin.waits_for(options)
 
 
@@ -124,8 +150,17 @@ def test_actions_name_what_they_wait_for():
     assert waits_for(gpu_cluster_info, expected=nodes, wait_timeout=600) == (
         "waiting until gpu1, gpu2 offer their GPUs (limit 600 s)"
     )
+    assert waits_for(gpu_cluster_info, expected={"gpu1": {}}, wait_timeout=600) == (
+        "waiting until gpu1 offers its GPUs (limit 600 s)"
+    )
+    for none in ({}, None):
+        assert waits_for(gpu_cluster_info, expected=none, wait_timeout=600) == (
+            "waiting until the pods of the DaemonSets run (limit 600 s)"
+        )
     assert waits_for(gpu_cluster_info, expected=nodes) == "reading the cluster"
     assert waits_for(gpu_test_pods, nodes=nodes) == "waiting for test pods on gpu1, gpu2"
     assert waits_for(gpu_test_pods, state="absent") == "waiting until the test pods are gone"
     assert waits_for(node_pause, nodes=nodes).endswith("have left gpu1, gpu2")
+    assert waits_for(node_pause, nodes=nodes, state="absent") == "ending the pause of gpu1, gpu2"
+    assert waits_for(node_pause, check=True, nodes=nodes) == "looking at the pods of gpu1, gpu2"
     assert waits_for(gpu_node_facts) == "running gpu_node_facts"

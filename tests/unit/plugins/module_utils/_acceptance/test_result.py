@@ -41,7 +41,7 @@ LOW = {"code": "dcgm_failed", "severity": "error", "subject": "GPU 1", "error_id
 
 
 def ran(findings=(), values=None, name="dcgm"):
-    return {"test": name, "findings": list(findings), "values": values or {}, "seconds": 3,
+    return {"test": name, "findings": list(findings), "measured": values or {}, "seconds": 3,
             "skipped": [], "version": "4.6"}  # fmt: skip
 
 

@@ -459,3 +459,51 @@ def test_a_private_key_without_its_end_is_covered():
     begin = time.monotonic()
     redact("-----BEGIN PRIVATE KEY-----" * 20_000)
     assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize("cover", [redact_lines, redact_yaml])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password: correct hunter2",
+        "  - password: correct hunter2",
+        "token: a,hunter2",
+        "token: a}hunter2",
+        "password: !!str hunter2",
+        "password: &anchor hunter2",
+        'password: "correct hunter2',
+        "password: 'it''s hunter2'",
+        "password = correct hunter2",
+        "x {password: correct hunter2, a: b}",
+        "# Authorization: Basic hunter2",
+        "h: {Authorization: Basic hunter2}",
+        "authorization = Bearer hunter2",
+        "set-cookie: a=b; c=hunter2",
+        "Nov 24 node kubelet[9]: password: correct hunter2",
+    ],
+)
+def test_a_value_without_quotes_is_covered_to_its_end(cover, line):
+    shown = cover(f"a: 1\n{line}\nlast: 3\n")
+    assert PW not in shown and MARK in shown
+    assert shown.startswith("a: 1\n") and shown.endswith("last: 3\n")
+
+
+def test_what_follows_a_word_of_a_secret_stays():
+    assert redact_lines("Pulled r.example/token-x:v1 in 3s\n").endswith(" in 3s\n")
+    assert redact_lines("x token=hunter2 gpu=1\n") == f'x token="{MARK}" gpu=1\n'
+
+
+@pytest.mark.parametrize("cover", [redact, redact_lines, redact_yaml])
+@pytest.mark.parametrize(
+    ("kind", "head"),
+    [
+        ("RSA PRIVATE KEY", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,hunter2\n\n"),
+        ("PGP PRIVATE KEY BLOCK", "Version: GnuPG - v2\n\n"),
+    ],
+)
+@pytest.mark.parametrize("ended", [True, False])
+def test_all_of_a_private_key_is_covered(cover, kind, head, ended):
+    key = f"-----BEGIN {kind}-----\n{head}TUlJaHVudGVyMg==\n-hunter2\n"
+    shown = cover(f"a: 1\n{key}" + (f"-----END {kind}-----\nlast: 3\n" if ended else ""))
+    assert "hunter2" not in shown and "TUlJ" not in shown
+    assert shown == f"a: 1\n{MARK}" + ("\nlast: 3\n" if ended else "")

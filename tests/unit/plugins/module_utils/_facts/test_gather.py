@@ -278,6 +278,17 @@ def test_a_driver_that_hangs_is_told_and_not_asked_again(tmp_path: Path) -> None
     assert node.asked == [["nvidia-smi", "-q", "-x"]]
 
 
+def test_the_driver_is_not_asked_beside_a_program_that_an_earlier_run_left(tmp_path: Path) -> None:
+    process = tmp_path / "proc" / "4242"
+    process.mkdir(parents=True)
+    (process / "comm").write_text("nvidia-smi\n")
+    (process / "status").write_text("State:\tD (disk sleep)\nShdPnd:\t0000000000000100\n")
+    node = Node(tmp_path, nvidia_smi=Result(0, "", ""))
+    nvml, _said, hang = read_nvml(node, GPU, 7)
+    assert nvml is None and node.asked == []
+    assert hang == Hang("nvidia-smi", 4242, 0.0, "D", None, True)
+
+
 def test_secrets_in_what_the_driver_says_are_covered(tmp_path: Path) -> None:
     said = "failed: https://ops:hunter2@proxy.example/x NVIDIA_TOKEN=hunter2"
     node = Node(tmp_path, nvidia_smi=Result(9, said, ""))

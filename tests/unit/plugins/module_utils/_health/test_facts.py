@@ -7,7 +7,6 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.facts import (
-    hanging_smi,
     read_logs,
     read_node,
 )
@@ -17,6 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import
     Smi,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Ended, Hang
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.hanging import hanging_smi
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from tests.unit.fixtures.health_node import (
     A100,

@@ -12,6 +12,10 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Ended, Hang
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.data import (
+    COMMAND_LINE,
+    PLUGIN_POD,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.read import read_texts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.types import Request
 from tests.unit.fixtures.make_tree import write
@@ -60,18 +64,23 @@ KUBELET = (
 class StandinStream:
     """The journal of the kernel and of kubelet."""
 
-    def __init__(self, hangs=()):
+    def __init__(self, hangs=(), kubelet=KUBELET, ends=None):
         self.hangs = hangs
+        self.kubelet = kubelet
+        self.ends = ends or {}
         self.asked = []
 
     def __call__(self, argv, consume, seconds, most):
         self.asked.append(argv)
-        text = KERNEL if "-k" in argv else KUBELET if "kubelet" in argv else ""
+        text = KERNEL if "-k" in argv else self.kubelet if "kubelet" in argv else ""
         if any(name in argv for name in self.hangs):
             return Ended(None, hang=Hang(argv[0], 1, seconds, "D", None, True))
         # In parts that end within a line.
         for start in range(0, len(text), 7):
             consume(text[start : start + 7].encode())
+        for name, ended in self.ends.items():
+            if name in argv:
+                return ended
         return Ended(0, size=len(text))
 
 
@@ -111,7 +120,7 @@ def test_of_the_kernel_only_what_concerns_gpus_without_command_lines(node):
 
 def test_the_last_lines_are_kept(node):
     found = texts(read_texts(node, StandinStream(), Request(lines=1)))
-    assert found["logs/kubelet.log"]["text"] == "kubelet[9]: Authorization: ***\n"
+    assert found["logs/kubelet.log"]["text"] == 'kubelet[9]: Authorization: "***"\n'
     assert found["logs/kubelet.log"]["cut"] and not found["config/etc/docker/daemon.json"]["cut"]
 
 
@@ -131,3 +140,148 @@ def test_what_cannot_be_read_is_named(node):
     found = read_texts(node, StandinStream(hangs=("-k", "kubelet")), Request())
     assert [row["what"] for row in found["unseen"]] == ["kernel log", "journal of kubelet"]
     assert "logs/kernel.log" not in texts(found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"Unhandled Error" err="container &Container{Name:db,Command:[run],Env:[]EnvVar{EnvVar{'
+        'Name:DB_PASSWORD,Value:hunter2,ValueFrom:nil,},}}"',
+        "Env:[]EnvVar{EnvVar{Name:DB_PASSWORD,Value:hunter2,},}",
+        '"ExecSync from runtime service failed" err="x" cmd=["mysqladmin","-phunter2"]',
+        'level=error msg="ExecSync for x with command [mysqladmin -phunter2] failed"',
+        "Command:[mysqladmin -phunter2]",
+        "Args:[-phunter2]",
+        "audit: type=1327 audit(1.0:1): proctitle=6D7900hunter2",
+        'audit: type=1309 argc=2 a0="mysqladmin" a1="-phunter2"',
+    ],
+)
+def test_a_line_with_a_command_or_an_environment_is_left_out(node, line):
+    stream = StandinStream(kubelet=f"kubelet[9]: {line}\nkubelet[9]: last\n")
+    found = read_texts(node, stream, Request())
+    assert texts(found)["logs/kubelet.log"]["text"] == "kubelet[9]: last\n"
+    assert COMMAND_LINE.search("kubelet[9]: Starting container runtime") is None
+
+
+def test_logs_of_pods_are_those_of_plugins_and_drivers_by_the_name_of_the_pod():
+    for name in (
+        "kubegpu_kubegpu-nvidia-device-plugin-x_uid", "kube-system_amdgpu-dp-x7_uid",
+        "gpu-operator_nvidia-driver-daemonset-abc_uid", "x_nvdp-nvidia-device-plugin-4_uid",
+        "x_intel-gpu-plugin-1_uid", "x_nvidia-dra-driver-gpu-kubelet-plugin-1_uid",
+    ):  # fmt: skip
+        assert PLUGIN_POD.match(name), name
+    for name in (
+        "gpu-team_spark-pi-driver_uid", "nvidia-device-plugin_train-0_uid",
+        "default_gpu-driver-test_uid", "intel_my-plugin_uid",
+    ):  # fmt: skip
+        assert not PLUGIN_POD.match(name), name
+
+
+KEY = "-----{} RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        (["a", KEY.format("BEGIN"), "TUlJhunter2", KEY.format("END"), "z"], ["a", "z"]),
+        (["a", KEY.format("BEGIN"), "TUlJhunter2"], ["a"]),
+        (["TUlJhunter2", KEY.format("END"), "z"], ["z"]),
+        (
+            ["a", f"key {KEY.format('BEGIN')} hunter2 {KEY.format('END')} z", "b"],
+            ["a", "key *** z", "b"],
+        ),
+    ],
+)
+def test_of_a_private_key_no_line_is_in_a_log(node, lines, shown):
+    stream = StandinStream(kubelet="".join(f"{one}\n" for one in lines))
+    text = texts(read_texts(node, stream, Request()))["logs/kubelet.log"]["text"]
+    assert text == "".join(f"{one}\n" for one in shown)
+
+
+def test_a_setting_in_a_journal_leaves_without_its_value(node):
+    stream = StandinStream(kubelet="kubelet[9]: password: correct hunter2\n")
+    assert SECRET not in json.dumps(read_texts(node, stream, Request()))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/var/log/fabricmanager.log", "logs/fabricmanager.log"),
+        ("/var/log/pods/a_nvidia-device-plugin-x_uid/c/0.log",
+         "logs/pods/a_nvidia-device-plugin-x_uid/c/0.log"),
+    ],
+)  # fmt: skip
+def test_a_log_is_read_from_its_end_by_whole_lines(node, tmp_path, path, name):
+    last = "the last line\n"
+    # What is read begins behind the name of the secret.
+    rest = 128 * 1024 - len(SECRET) - len(last) - 1
+    body = f"first\npassword={SECRET}\n" + "x" * (rest - 1) + "\n" + last
+    write(tmp_path, path, body)
+    one = texts(read_texts(node, StandinStream(), Request()))[name]
+    assert one["text"].endswith(last) and SECRET not in one["text"] and one["cut"]
+    assert "first" not in one["text"]
+
+
+def test_nothing_is_started_when_the_time_is_over(node):
+    stream, now = StandinStream(), [0.0]
+
+    def clock():
+        now[0] += 20
+        return now[0]
+
+    found = read_texts(node, stream, Request(timeout=60), clock)
+    assert len(stream.asked) == 2
+    last = found["unseen"][-1]
+    assert "journals of k3s, " in last["what"] and "kubegpu-metrics" in last["what"]
+    assert last["why"] == "the time for all logs (60 seconds) is over"
+
+
+@pytest.mark.parametrize(
+    ("ended", "why"),
+    [
+        (
+            Ended(None, size=9, hang=Hang("journalctl", 1, 60.0, "S", None, False)),
+            "journalctl took too long: its newest lines are missing",
+        ),
+        (
+            Ended(None, size=9, too_long=True),
+            "journalctl printed more than 64 MiB: its newest lines are missing",
+        ),
+    ],
+)
+def test_a_log_of_the_kernel_that_was_cut_off_says_so(node, ended, why):
+    found = read_texts(node, StandinStream(ends={"-k": ended}), Request())
+    assert found["unseen"] == [{"what": "kernel log", "why": why}]
+    assert texts(found)["logs/kernel.log"]["cut"]
+
+
+def test_journals_that_cannot_be_read_are_named(node):
+    missing = StandinStream(ends={"journalctl": Ended(127, "no such program")})
+    found = read_texts(node, missing, Request())
+    assert {"what": "journals of units", "why": "journalctl is not on this node"} in found["unseen"]
+    denied = Ended(1, "No journal files were opened due to insufficient permissions.")
+    found = read_texts(node, StandinStream(ends={"crio": denied}), Request())
+    assert [one["what"] for one in found["unseen"]] == ["journal of crio"]
+    assert "insufficient permissions" in found["unseen"][0]["why"]
+    found = read_texts(node, StandinStream(kubelet=""), Request())
+    assert [one["what"] for one in found["unseen"]] == ["journals of units"]
+
+
+class StandinDenied(NodeReader):
+    """A user may not list the logs of pods."""
+
+    def hidden(self, folder):
+        return folder == "/var/log/pods"
+
+    def list_dir(self, path):
+        return [] if path == "/var/log/pods" else super().list_dir(path)
+
+
+def test_folders_that_cannot_be_read_and_more_files_than_are_read_are_named(node, tmp_path):
+    for number in range(22):
+        write(tmp_path, f"/etc/crio/crio.conf.d/{number:02}.conf", "[crio]\n")
+    found = read_texts(StandinDenied(node.root), StandinStream(), Request())
+    assert found["unseen"] == [
+        {"what": "20.conf, 21.conf", "why": "there are more than 20 in /etc/crio/crio.conf.d"},
+        {"what": "/var/log/pods", "why": "the folder cannot be read"},
+    ]

@@ -203,7 +203,7 @@ def test_what_a_lost_quorum_is_told_by():
     plan = plan_upgrade(Request(max_unavailable="100%"), hosts(1),
                         find_quorum(control_plane([True, True, False])))  # fmt: skip
     (finding,) = plan.hosts[0].findings
-    assert "while gpu1 reboots: 2 of 3 members are ready, and 2 have to be" in finding.cause
+    assert "while gpu1 restarts: 2 of 3 members are ready, and 2 have to be" in finding.cause
     assert finding.evidence == "members: gpu1, gpu2, gpu3; not ready: gpu3"
 
 
@@ -226,6 +226,49 @@ def test_members_do_not_reboot_in_one_batch():
     assert [one.member for one in plan.hosts] == [True] * 4 + [False] * 2
     plan = plan_upgrade(request, hosts(6), find_quorum(control_plane([True] * 5)))
     assert plan.batches == (("gpu1", "gpu2"), ("gpu3", "gpu4"), ("gpu5", "gpu6"))
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "server", "mig", "member"),
+    [
+        ({"containerd": True}, True, False, True),
+        # Its level is that of the GPUs, and the server restarts as well.
+        ({"containerd": True}, True, True, True),
+        # kubeadm's etcd is a static pod; a restart of Docker is none of the server.
+        ({"containerd": True}, False, False, False),
+        ({"docker": True}, True, False, False),
+        ({"change_packages": True}, True, False, False),
+    ],
+)
+@pytest.mark.parametrize("reboot", ["auto", "never"])
+def test_a_server_that_runs_etcd_itself_restarts_with_its_runtime(
+    toolkit, server, mig, member, reboot
+):
+    plans = {"toolkit": {**toolkit, "steps": [LOAD]}, "mig": {"interrupts": mig}}
+    found = [host(f"gpu{number}", plans=plans, control_plane=server) for number in (1, 2, 3)]
+    request = Request(max_unavailable="100%", batch=("100%",), canary=0, reboot=reboot)
+    plan = plan_upgrade(request, found, find_quorum(control_plane([True] * 3, ETCD)))
+    assert [one.member for one in plan.hosts] == [member] * 3
+    assert len(plan.batches) == (3 if member else 1)
+    plan = plan_upgrade(request, found, find_quorum(control_plane([True, True, False], ETCD)))
+    assert codes(plan, "gpu1") == (["quorum_lost"] if member else [])
+
+
+@pytest.mark.parametrize(
+    ("reboot", "server", "batches"),
+    [("auto", False, 3), ("never", False, 1), ("never", True, 3)],
+)
+def test_the_way_back_of_unfinished_nodes_keeps_the_quorum(reboot, server, batches):
+    """The killed run had installed their drivers, so that no step is left."""
+    left = [
+        host(f"gpu{number}", work=False, control_plane=server,
+             row=row(f"gpu{number}", held_by="gpu-upgrade"))
+        for number in (1, 2, 3)
+    ]  # fmt: skip
+    request = Request(max_unavailable="100%", reboot=reboot)
+    plan = plan_upgrade(request, left, find_quorum(control_plane([True] * 3)))
+    assert {one.disturbs for one in plan.hosts} == {"nothing"}
+    assert len(plan.batches) == batches and sum(map(len, plan.batches)) == 3
 
 
 @pytest.mark.parametrize(("rollback", "refused"), [("try", False), ("require", True)])

@@ -12,6 +12,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import
     calls_for_way_back,
     judge,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.quorum import Quorum
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import (
     plan_rows,
     report,
@@ -81,11 +82,8 @@ def test_a_finding_has_cause_evidence_and_next_step():
     )  # fmt: skip
 
 
-def limits(limit, spare=0, **member):
-    return {
-        "limit": limit, "spare": spare,
-        "hosts": {host: {"member": is_member} for host, is_member in member.items()},
-    }  # fmt: skip
+def limits(limit):
+    return {"limit": limit, "hosts": {}}
 
 
 @pytest.mark.parametrize(
@@ -98,26 +96,25 @@ def limits(limit, spare=0, **member):
     ],
 )
 def test_failures_end_the_rollout(outcomes, allowed, stops):
-    assert bool(why_stop(allowed, outcomes, ["d"], [], limits(1), [])) is stops
+    assert bool(why_stop(allowed, outcomes, ["d"], [], limits(1), Quorum(), [])) is stops
 
 
 def test_a_batch_waits_for_room():
-    assert "x, y are out already" in why_stop(0, {}, ["a"], ["y", "x"], limits(2), [])
-    assert not why_stop(0, {}, ["a"], ["x"], limits(2), [])
+    assert "x, y are out already" in why_stop(0, {}, ["a"], ["y", "x"], limits(2), Quorum(), [])
+    assert not why_stop(0, {}, ["a"], ["x"], limits(2), Quorum(), [])
     # The batch itself is out already, as after an interrupted run.
-    assert not why_stop(0, {}, ["x"], ["x", "y"], limits(1), [])
+    assert not why_stop(0, {}, ["x"], ["x", "y"], limits(1), Quorum(), [])
 
 
 def test_a_batch_does_not_take_the_quorum():
-    def stop(batch, unready, spare=1):
-        plan = limits(9, spare, a=True, b=True, c=False)
-        return why_stop(9, {"a": "failed"}, batch, ["a", *unready], plan, unready)
+    def stop(restarts, *away, count=3):
+        quorum = Quorum(frozenset("abcde"[:count]), frozenset(away))
+        return why_stop(9, {"a": "failed"}, ["b", "x"], ["a"], limits(9), quorum, restarts)
 
-    assert "a of the control plane are not ready" in stop(["b"], ["a"])
-    assert "while b reboot" in stop(["b"], ["a"])
-    # A cordon takes no member away, a node of no control plane may go, and two may be spared.
-    assert not stop(["b"], []) and not stop(["c"], ["a"]) and not stop(["b"], ["a"], spare=2)
-    assert not stop(["a"], ["a"])
+    said = "c of the control plane are not ready, and it would lose its quorum while b restart"
+    assert stop(["b"], "c") == said
+    # All are ready, the batch takes none away, and of five two may be spared.
+    assert not stop(["b"]) and not stop([], "c") and not stop(["b"], "c", count=5)
 
 
 def test_the_way_back_is_for_what_is_wrong_with_the_node():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import verify
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import collect, verify
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS
 from tests.unit.fixtures.probed_node import collector, facts
 
@@ -63,4 +63,36 @@ def test_a_driver_that_hangs_is_asked_once_by_all_together(tmp_path, monkeypatch
     (layer,) = (one for one in result["layers"] if one["layer"] == "nvml")
     assert (layer["ok"], layer["code"]) == (False, "driver_hangs")
     assert "pid 4242" in layer["evidence"] and "rm_ioctl" in layer["evidence"]
+    assert run.matching("nvidia-smi|nvidia-container-cli|^ctr .* run ") == []
+
+
+def test_a_driver_that_hangs_while_its_fabric_is_waited_for_is_reported(tmp_path, monkeypatch):
+    """It has answered before, so that the facts have NVML's data and no hang."""
+    device = {"fabric": {"state": "in_progress", "status": None}}
+    nvml = {"driver_version": "535.104.05", "cuda_version": "12.2", "devices": [device]}
+    found = facts(runtimes__docker=None, nvml=nvml, driver_hang=None)
+    probe, run = collector(tmp_path)
+    asked = []
+
+    def read_nvml(_reader, _gpus, seconds):
+        asked.append(seconds)
+        return None, "no answer", Hang(**HANG)
+
+    monkeypatch.setattr(collect, "read_nvml", read_nvml)
+    monkeypatch.setattr(collect.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(verify, "gather", lambda *_args, **_options: found)
+    params = {
+        "containerd_config_path": "/c", "docker_config_path": "/d", "gpus": None,
+        "driver_version": "", "cdi": False, "require_default": [], "layers": list(NODE_LAYERS),
+        **{name: getattr(probe.options, name) for name in (
+            "container", "engines", "runtime_path", "image", "pull", "command", "expect",
+            "devices", "timeout", "image_timeout", "fabric", "fabric_timeout", "containerd_socket",
+        )},
+        "name": "nvidia", "image_archive": None, "metrics": False, "driver_timeout": 7,
+        "driver_hang": None,
+    }  # fmt: skip
+    result = verify.verify_node(params, probe.dependencies, False)
+    (layer,) = (one for one in result["layers"] if one["layer"] == "nvml")
+    assert (layer["ok"], layer["code"]) == (False, "driver_hangs") and asked == [7]
+    assert result["ansible_facts"]["gpu_node"]["driver_hang"] == HANG
     assert run.matching("nvidia-smi|nvidia-container-cli|^ctr .* run ") == []
