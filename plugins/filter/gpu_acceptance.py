@@ -13,9 +13,11 @@ author:
 description:
   - The decisions of the role P(kubegpu.nodes.gpu_acceptance#role), which needs no node for them.
   - V(plan) returns what is done with a host, and why. V(plan_rows) returns the table of all hosts.
-  - V(hosts) returns the hosts that are tested, V(leaving) those in work whose pods leave, V(back)
-    those that are given back.
+  - V(hosts) returns the hosts that are tested, V(leaving) those that are drained, V(back) those
+    that are given back.
   - V(taken) returns what is wrong with the maintenance of a host.
+  - V(before_tests) returns what blocks a host that was taken out of work, V(begun) what its record
+    has while its tests run.
   - V(judge) returns the result of a host, V(record) what its record keeps of it.
   - V(marks) returns labels, annotations and taints of the node of a host, and the keys of taints
     that go.
@@ -24,15 +26,29 @@ positional: _input, what, hostvars
 options:
   _input:
     description: >-
-      The hosts of the play; with V(plan), V(judge) and V(marks) the fact C(gpu_node), with V(taken)
-      results of a maintenance module, with V(record) a result, with V(report_rows) the report.
+      The hosts of the play; with V(plan), V(begun), V(judge) and V(marks) the fact C(gpu_node),
+      with V(taken) results of a maintenance module, with V(before_tests) the result of
+      M(kubegpu.nodes.gpu_node_acceptance) with C(step=look), with V(record) a result, with
+      V(report_rows) the report.
     type: raw
     required: true
   what:
     description: What is returned.
     type: str
     choices:
-      [plan, plan_rows, hosts, leaving, back, taken, judge, record, marks, report, report_rows]
+      - plan
+      - plan_rows
+      - hosts
+      - leaving
+      - back
+      - taken
+      - before_tests
+      - begun
+      - judge
+      - record
+      - marks
+      - report
+      - report_rows
     required: true
   hostvars:
     description: Ansible's C(hostvars).
@@ -55,7 +71,7 @@ options:
     type: dict
     default: {}
   plan:
-    description: The plan of the host, with V(judge).
+    description: The plan of the host, with V(begun) and V(judge).
     type: dict
   layers:
     description: The layers of the verification, with V(judge).
@@ -79,7 +95,7 @@ options:
     type: bool
     default: false
   at:
-    description: The time, with V(judge) and V(report).
+    description: The time, with V(begun), V(judge) and V(report).
     type: str
     default: ""
   checked:
@@ -108,7 +124,10 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 
 _OF_HOSTS = ("plan_rows", "hosts", "leaving", "back", "report")
-_OF_ONE = ("plan", "taken", "judge", "record", "marks", "report_rows")
+_OF_ONE = (
+    *("plan", "taken", "before_tests", "begun"),
+    *("judge", "record", "marks", "report_rows"),
+)
 Hostvars = Mapping[str, Mapping[str, Any]]
 
 
@@ -163,6 +182,10 @@ def _of_one(what: str, value: Any, given: Mapping[str, Any]) -> Any:
         )
     if what == "taken":
         return taken(value, given["host"])
+    if what == "before_tests":
+        return result.before_tests(value)
+    if what == "begun":
+        return result.begun(given["plan"], value, at=given["at"])
     if what == "judge":
         return result.judge(
             given["plan"],

@@ -161,7 +161,9 @@ findings:
         Run NVIDIA's field diagnostics, or nvidia-bug-report.sh and a case with the vendor; see the
         known causes of this error in NVIDIA's documentation of DCGM.
 measured:
-  description: The least bandwidth of each GPU in GB/s, by the names of O(thresholds).
+  description: >-
+    The least bandwidth of each GPU in GB/s, by the names of O(thresholds); with C(p2p) that of its
+    best pair.
   returned: with O(step=test)
   type: dict
   sample: {h2d: {"0": 55.6, "1": 55.5}}
@@ -275,6 +277,7 @@ def _answer(module: AnsibleModule) -> dict[str, typing.Any]:
         stream=module_stream(module),
         find_program=module.get_bin_path,
         exists=reader.exists,
+        real_path=reader.real_path,
         users=lambda: find_users(reader),
         store=StateStore(params["state_path"]),
     )

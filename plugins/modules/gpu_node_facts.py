@@ -446,9 +446,9 @@ ansible_facts:
         acceptance:
           description: >-
             The last result of the playbook C(kubegpu.nodes.accept): C(passed), C(at) (time),
-            C(level), C(driver), C(gpus) (their UUIDs), C(tests) (the programs that were run) and
-            C(causes) (why it failed). V(null) if the node was never tested, or only root can read
-            it.
+            C(level), C(driver), C(gpus) (their UUIDs), C(tests) (the programs that were run),
+            C(missing) (those that were not installed) and C(causes) (why it failed). V(null) if the
+            node was never tested, or only root can read it.
           returned: always
           type: dict
           sample:
@@ -458,6 +458,7 @@ ansible_facts:
             driver: 580.126.09
             gpus: [GPU-3b5c8d1e-0000-0000-0000-000000000000]
             tests: [dcgm, nvbandwidth]
+            missing: []
             causes: []
         driver_hang:
           description: >-

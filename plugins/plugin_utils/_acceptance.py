@@ -63,11 +63,11 @@ def tested_hosts(hosts: Sequence[str], hostvars: Hostvars) -> list[str]:
 
 
 def leaving_hosts(hosts: Sequence[str], hostvars: Hostvars) -> list[str]:
-    """Return the hosts in work whose pods have to leave."""
+    """Return the hosts that are drained: pods may have come since the plan."""
     return [
         host
         for host in tested_hosts(hosts, hostvars)
-        if _fact(hostvars, host, "gpu_acceptance_plan").get("leave")
+        if _fact(hostvars, host, "gpu_acceptance_plan").get("drain")
         and not _fact(hostvars, host, "gpu_acceptance_result").get("outcome")
     ]
 
@@ -75,14 +75,21 @@ def leaving_hosts(hosts: Sequence[str], hostvars: Hostvars) -> list[str]:
 def given_back(hosts: Sequence[str], hostvars: Hostvars, *, tainted: bool) -> list[str]:
     """Return the hosts that are given back: a node that failed only if a taint keeps pods away.
 
-    A host without anything to do may be held by an earlier run that was killed.
+    A host without anything to do may be held by an earlier run that was killed. One that was given
+    back already is left out.
 
-    :param tainted: whether a node that is not accepted has the taint.
+    :param tainted: whether a node that is not accepted gets the taint.
     """
     found = []
     for host, one in plans(hosts, hostvars).items():
         result = _fact(hostvars, host, "gpu_acceptance_result")
-        ended = result.get("outcome") in (PASSED, BLOCKED) or (tainted and result)
+        if result.get("released"):
+            continue
+        ended = result.get("outcome") in (PASSED, BLOCKED)
+        # The taint is there only if its record asks for it, and labelling did not fail.
+        accepted = ((facts(hostvars[host]) or {}).get("acceptance") or {}).get("passed")
+        marked = tainted and not accepted and not hostvars[host].get("kubegpu_failure")
+        ended = ended or (marked and bool(result))
         if one["action"] == NOTHING or (one["action"] == RUN and ended):
             found.append(host)
     return found

@@ -40,6 +40,8 @@ _DAEMONS = ("nvidia-persistenced.service", "nvidia-dcgm.service", "nvidia-dcgm-e
 _TIMED_OUT = (124, 137, -9)
 # Seconds from SIGTERM, with which dcgmi ends its diag, to SIGKILL; and until timeout itself is.
 _UNTIL_KILL, _UNTIL_GROUP = 20, 30
+# Seconds until DCGM's engine answers, after systemd says that it is started.
+_UNTIL_ENGINE = 30
 _MOST_OUTPUT = 1 << 30
 # Of a JSON; of other output only the end matters.
 _MOST_KEPT = 16 * 1024 * 1024
@@ -66,6 +68,7 @@ class Dependencies:
 
     :param find_program: returns the path of a program, None if the node does not have it.
     :param exists: whether there is a file.
+    :param real_path: returns a path with its links resolved, None without a file.
     :param users: returns the processes that have the driver's devices open.
     """
 
@@ -73,6 +76,7 @@ class Dependencies:
     stream: Stream
     find_program: Callable[[str], str | None]
     exists: Callable[[str], bool]
+    real_path: Callable[[str], str | None]
     users: Callable[[], tuple[DeviceUser, ...]]
     store: StateStore
 
@@ -117,7 +121,7 @@ def run_test(node: Dependencies, test: Test, *, dry_run: bool = False) -> dict[s
         )
         return {**told, "ran": False, **_values(Outcome((Judged(finding),))), "seconds": 0}
     begin = time.monotonic()
-    started = test.test == DCGM and _start_engine(node)
+    started = test.test == DCGM and _start_engine(node, test.program)
     try:
         ended, text = _run(node, test, argv)
     finally:
@@ -141,19 +145,28 @@ def _argv(node: Dependencies, test: Test) -> list[str]:
         return [test.program, "diag", "--run", str(test.diag_level), "--json"]
     if test.test == NVBANDWIDTH:
         return [test.program, "--json", "--testcase", *BANDWIDTH_TESTS.values()]
-    # Without the option it looks for its kernel in the working folder.
-    kernel = f"{test.program.rpartition('/')[0]}/compare.ptx"
+    # Without the option it looks for its kernel in the working folder. A link to the program lies
+    # elsewhere.
+    real = node.real_path(test.program) or test.program
+    kernel = f"{real.rpartition('/')[0]}/compare.ptx"
     own = ["-c", kernel] if node.exists(kernel) else []
     return [test.program, "-m", "90%", "-tc", *own, str(test.minutes * 60)]
 
 
-def _start_engine(node: Dependencies) -> bool:
+def _start_engine(node: Dependencies, dcgmi: str) -> bool:
     """Start DCGM's engine where its unit is there and does not run; return whether it did."""
     daemon = read_daemon(node.run, DCGM_UNIT)
     if not daemon.exists or daemon.active:
         return False
     # One that does not start is told by dcgmi, with its own words.
-    return node.run(["systemctl", "start", DCGM_UNIT], timeout=60).ok
+    if not node.run(["systemctl", "start", DCGM_UNIT], timeout=60).ok:
+        return False
+    deadline = time.monotonic() + _UNTIL_ENGINE
+    while not node.run([dcgmi, "discovery", "-l"], timeout=10).ok:
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(1)
+    return True
 
 
 def _run(node: Dependencies, test: Test, argv: list[str]) -> tuple[Ended, str]:
@@ -182,6 +195,7 @@ def _judge(test: Test, ended: Ended, text: str) -> Outcome:
         answer = {"rc": ended.rc, "stdout": text, "stderr": ended.stderr}
         return read_diag(
             answer,
+            level=test.diag_level,
             timeout="gpu_acceptance_timeout",
             otherwise="set gpu_acceptance_dcgm: never",
         )

@@ -44,6 +44,8 @@ BANDWIDTH_TESTS: Mapping[str, str] = {
     "d2h": "device_to_host_memcpy_ce",
     "p2p": "device_to_device_memcpy_read_ce",
 }
+#: The one that is measured between GPUs.
+PAIRS = "p2p"
 #: Share below the median of its kind from which on a GPU is told.
 BELOW_TWINS = 0.1
 #: Fewer GPUs of a kind have no median that tells which of them is slow.
@@ -59,7 +61,7 @@ class Minima:
 
 
 MINIMA = (
-    Minima(r"H200(?! ?NVL)", {"h2d": 48, "d2h": 48, "p2p": 335}),
+    Minima(r"\bH200(?! ?NVL)", {"h2d": 48, "d2h": 48, "p2p": 335}),
     Minima(r"H100 80GB HBM3", {"h2d": 52, "d2h": 52}),
     Minima(r"A100-SXM4", {"h2d": 23, "d2h": 23}),
 )

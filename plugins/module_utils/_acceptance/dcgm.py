@@ -10,13 +10,13 @@ not run. DCGM 3 names a GPU in its results as ``gpu_id`` or ``gpu_ids``, DCGM 4 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
 from .._core.printable import printable
 from .data import DCGM_ERRORS, MONITOR, NEXT_STEPS, SEVERITIES, UNKNOWN
+from .printed import find_object
 from .types import ERROR, INFO, WARNING, Judged, Outcome
 
 Object = Mapping[str, Any]
@@ -27,6 +27,8 @@ _TIMED_OUT = (124, 137, -9)
 _MISSING = 127
 _MOST = 500
 _FAIL, _PASS, _WARN = "fail", "pass", "warn"
+# Its tests look at the software only. Above the first level they are not what is asked for.
+_SOFTWARE = "deployment"
 
 
 def judge_diag(answer: Object) -> list[Finding]:
@@ -35,30 +37,32 @@ def judge_diag(answer: Object) -> list[Finding]:
     :param answer: the result of Ansible's ``command``.
     """
     found = read_diag(
-        answer, timeout="gpu_upgrade_dcgm_timeout", otherwise="leave dcgm out of gpu_upgrade_gate"
+        answer,
+        level=1,
+        timeout="gpu_upgrade_dcgm_timeout",
+        otherwise="leave dcgm out of gpu_upgrade_gate",
     )
     return [one.finding for one in found.judged if one.failed]
 
 
-def read_diag(answer: Object, *, timeout: str, otherwise: str) -> Outcome:
+def read_diag(answer: Object, *, level: int, timeout: str, otherwise: str) -> Outcome:
     """Return what the diag found.
 
     :param answer: ``rc``, ``stdout`` and ``stderr``; ``rc`` is None without a program.
+    :param level: the level that was run.
     :param timeout: the variable with its seconds.
     :param otherwise: how to do without it.
     """
     text = str(answer.get("stdout") or "")
-    # Warnings of libraries come before it.
-    begin = text.find("{")
+    data = find_object(text, _ROOT, "runtime_error")
     try:
-        data = json.loads(text[begin:]) if begin >= 0 else None
         error, found = "", None
         if data is not None:
             diag = _diag(data)
             # A diag that could not run has no tests.
             error = str(data.get("runtime_error") or diag.get("runtime_error") or "")
-            found = None if error else _outcome(diag, data)
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+            found = None if error else _outcome(diag, data, level)
+    except (KeyError, TypeError, AttributeError):
         error, found = "", None
     if found is None:
         finding = _not_run(answer, error, timeout, otherwise)
@@ -72,13 +76,14 @@ def _diag(data: Object) -> Object:
     return found
 
 
-def _outcome(diag: Object, data: Object) -> Outcome:
+def _outcome(diag: Object, data: Object, level: int) -> Outcome:
     judged: list[Judged] = []
     skipped: list[str] = []
     passed = False
-    for test, result in _results(diag):
+    for category, test, result in _results(diag):
         status = str(result.get("status")).lower()
-        passed = passed or status in (_PASS, _FAIL, _WARN)
+        counts = level == 1 or category != _SOFTWARE
+        passed = passed or (counts and status in (_PASS, _FAIL, _WARN))
         if status in (_FAIL, _WARN):
             judged += _judged(test, result, status)
         elif status != _PASS:
@@ -88,7 +93,7 @@ def _outcome(diag: Object, data: Object) -> Outcome:
             Judged(
                 Finding(
                     "dcgm_nothing_tested",
-                    "dcgmi diag tested nothing: it skipped all of its tests.",
+                    "dcgmi diag tested no GPU: it skipped all of its tests of them.",
                     f"skipped: {', '.join(dict.fromkeys(skipped)) or 'no test was named'}",
                     "See that DCGM supports these GPUs, that MIG is off, and that no other program "
                     "uses them.",
@@ -113,11 +118,11 @@ def _outcome(diag: Object, data: Object) -> Outcome:
     return Outcome(tuple(judged), skipped=tuple(dict.fromkeys(skipped)), version=str(version))
 
 
-def _results(diag: Object) -> Iterator[tuple[str, Object]]:
+def _results(diag: Object) -> Iterator[tuple[str, str, Object]]:
     for category in diag["test_categories"]:
         for test in category["tests"]:
             for result in test.get("results") or ():
-                yield str(test["name"]), result
+                yield str(category.get("category")).lower(), str(test["name"]), result
 
 
 def _judged(test: str, result: Object, status: str) -> list[Judged]:

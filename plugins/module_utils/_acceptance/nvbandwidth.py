@@ -6,11 +6,12 @@
 
 Each test has a matrix of texts in GB/s: a column for each GPU, and a row for each GPU that it is
 measured against, or one for the host. A pair without a value is ``N/A``.
+
+A pair of GPUs that is slow says nothing of which of them is: that is one without any fast pair.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,8 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._core.printable import printable
-from .data import BANDWIDTH_TESTS, BELOW_TWINS, FEWEST_TWINS
+from .data import BANDWIDTH_TESTS, BELOW_TWINS, FEWEST_TWINS, PAIRS
+from .printed import find_object
 from .types import ERROR, WARNING, Judged, Outcome
 
 Object = Mapping[str, Any]
@@ -32,76 +34,117 @@ _STEP = (
 
 
 def read_bandwidth(text: str, rc: int | None, errors: str, limits: Mapping[str, float]) -> Outcome:
-    """Return the least bandwidth of each GPU, and those that are below their limits.
+    """Return the bandwidth of each GPU, and those that are below their limits.
 
     :param text: standard output.
     :param rc: the exit status; None for a program that was ended.
     :param errors: standard error.
     :param limits: GB/s by the keys of ``BANDWIDTH_TESTS``; what has none is not judged.
     """
-    begin = text.find("{")
     try:
-        data = json.loads(text[begin:])[_ROOT] if begin >= 0 else None
+        data = (find_object(text, _ROOT) or {})[_ROOT]
         cases = {str(one["name"]): one for one in data["testcases"]} if data else {}
-    except (ValueError, RecursionError, KeyError, TypeError):
+    except (KeyError, TypeError):
         data, cases = None, {}
     said = str(data.get("error") or "") if isinstance(data, Mapping) else ""
     if not cases:
         return Outcome(judged=(Judged(_not_run(rc, said or errors or text)),))
-    judged: list[Judged] = []
+    judged: list[Judged] = [_error(said)] if said else []
     values: dict[str, Mapping[str, float]] = {}
     skipped = []
     for name, test in BANDWIDTH_TESTS.items():
         case = cases.get(test)
         status = str((case or {}).get("status")).lower()
-        if case is None or status == _WAIVED:
+        if case is None:
+            judged.append(_failed(test, "not run", said))
+        elif status == _WAIVED:
             # One GPU has no other one to copy to.
             skipped.append(test)
         elif status != _PASSED:
             judged.append(_failed(test, status, said))
         else:
-            values[name] = _least(case.get("bandwidth_matrix"))
-            if not values[name]:
+            cells = _cells(case.get("bandwidth_matrix"))
+            values[name] = _best(cells) if name == PAIRS else _least(cells)
+            if not cells:
                 judged.append(_failed(test, "without a value", said))
-            judged += _below(name, test, values[name], limits.get(name))
+            judged += _below(name, cells, values[name], limits.get(name))
     if not values and not judged:
         judged.append(Judged(_not_run(rc, said or "all tests were waived")))
     version = str(data.get("git_version") or "") if isinstance(data, Mapping) else ""
     return Outcome(tuple(judged), values, tuple(skipped), printable(version))
 
 
-def _least(matrix: Any) -> dict[str, float]:
-    """Return the least value of each column; a value that is no number is left out."""
-    found: dict[str, float] = {}
-    for row in matrix if isinstance(matrix, Sequence) and not isinstance(matrix, str) else ():
-        for column, cell in enumerate(row if isinstance(row, Sequence) else ()):
+def _cells(matrix: Any) -> dict[tuple[int, int], float]:
+    """Return the values by row and column; what is no number is left out."""
+    found: dict[tuple[int, int], float] = {}
+    rows = matrix if isinstance(matrix, Sequence) and not isinstance(matrix, str) else ()
+    for row, cells in enumerate(rows):
+        for column, cell in enumerate(cells if isinstance(cells, Sequence) else ()):
             try:
                 value = float(cell)
             except (TypeError, ValueError):
                 continue
             if math.isfinite(value):
-                found[str(column)] = min(value, found.get(str(column), value))
+                found[row, column] = value
     return found
 
 
-def _below(name: str, test: str, values: Mapping[str, float], limit: float | None) -> list[Judged]:
-    if limit is None:
+def _least(cells: Mapping[tuple[int, int], float]) -> dict[str, float]:
+    """Return the least value of each column."""
+    found: dict[str, float] = {}
+    for (_row, column), value in cells.items():
+        found[str(column)] = min(value, found.get(str(column), value))
+    return found
+
+
+def _best(cells: Mapping[tuple[int, int], float]) -> dict[str, float]:
+    """Return the best pair of each GPU."""
+    found: dict[str, float] = {}
+    for pair, value in cells.items():
+        for gpu in map(str, pair):
+            found[gpu] = max(value, found.get(gpu, value))
+    return dict(sorted(found.items()))
+
+
+def _below(
+    name: str,
+    cells: Mapping[tuple[int, int], float],
+    values: Mapping[str, float],
+    limit: float | None,
+) -> list[Judged]:
+    if limit is None or not cells or min(cells.values()) >= limit:
         return []
-    return [
-        Judged(
-            Finding(
-                "bandwidth_low",
-                f"GPU {gpu} copies with {value:g} GB/s ({test}), and at least {limit:g} are "
-                "expected.",
-                f"{test}: {value:g} GB/s, {name} is at least {limit:g}",
-                f"{_STEP} gpu_acceptance_thresholds.{name} changes what is expected.",
-            ),
-            ERROR,
-            f"GPU {gpu}",
+    test = BANDWIDTH_TESTS[name]
+    slow = {f"GPU {gpu}": value for gpu, value in values.items() if value < limit}
+    if not slow:
+        pair = min(cells, key=lambda one: cells[one])
+        # Each of both copies fast with others: what is between them is slow.
+        return [_low(name, test, f"Pair of GPU {pair[0]} and GPU {pair[1]}", cells[pair], limit)]
+    return [_low(name, test, gpu, value, limit) for gpu, value in slow.items()]
+
+
+def _low(name: str, test: str, what: str, value: float, limit: float) -> Judged:
+    return Judged(
+        Finding(
+            "bandwidth_low",
+            f"{what} copies with {value:g} GB/s ({test}), and at least {limit:g} are expected.",
+            f"{test}: {value:g} GB/s, {name} is at least {limit:g}",
+            f"{_STEP} gpu_acceptance_thresholds.{name} changes what is expected.",
+        ),
+        ERROR,
+        what,
+    )
+
+
+def _error(said: str) -> Judged:
+    return Judged(
+        Finding(
+            "nvbandwidth_error",
+            "nvbandwidth tells an error, so that what it measured is not all.",
+            printable(said)[:_MOST],
+            "Run nvbandwidth on the node, and look at dmesg | grep -i -e NVRM -e Xid.",
         )
-        for gpu, value in values.items()
-        if value < limit
-    ]
+    )
 
 
 def _failed(test: str, status: str, said: str) -> Judged:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.errors import InputError
 from .._core.options import argument_spec, check_at_least, read_arguments, wrong_value
-from .data import BANDWIDTH_TESTS, LEVELS, TOOLS
+from .data import BANDWIDTH_TESTS, FROM_LEVEL, GPU_BURN, LEVELS, TOOLS
 from .types import AUTO, NEVER, REQUIRED, Request
 
 PREFIX = "gpu_acceptance_"
@@ -41,11 +42,25 @@ def read_request(given: Mapping[str, Any]) -> Request:
     values = read_arguments(ARGUMENTS, given, PREFIX)
     check_at_least(f"{PREFIX}burn_minutes", values["burn_minutes"])
     check_at_least(f"{PREFIX}timeout", values["timeout"], 0)
+    _check_burn_ends(values)
     values["thresholds"] = read_thresholds(values["thresholds"] or {})
     values["expect"] = {
         name: value for name, value in (values["expect"] or {}).items() if value is not None
     }
     return Request(**values)
+
+
+def _check_burn_ends(values: Mapping[str, Any]) -> None:
+    timeout, seconds = values["timeout"], values["burn_minutes"] * 60
+    burns = values["gpu_burn"] != NEVER and LEVELS.index(values["level"]) >= LEVELS.index(
+        FROM_LEVEL[GPU_BURN]
+    )
+    if burns and 0 < timeout <= seconds:
+        raise InputError(
+            f"{PREFIX}timeout is {timeout}, and gpu_burn burns for {seconds} seconds "
+            f"({PREFIX}burn_minutes).",
+            next_step=f"Give more seconds, or fewer minutes, or leave {PREFIX}timeout at 0.",
+        )
 
 
 def read_thresholds(given: Mapping[str, Any]) -> dict[str, float | None]:

@@ -56,6 +56,7 @@ class HostPlan:
     :param tests: the module's options of each test.
     :param missing: programs that the level would run and the node does not have.
     :param leave: the pods that leave the node.
+    :param drain: whether what uses its GPUs leaves it, also what came after the plan.
     """
 
     action: str
@@ -64,6 +65,7 @@ class HostPlan:
     tests: tuple[Mapping[str, Any], ...] = ()
     missing: tuple[str, ...] = ()
     leave: tuple[str, ...] = ()
+    drain: bool = False
     findings: tuple[Finding, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -74,6 +76,7 @@ class HostPlan:
             "tests": [dict(one) for one in self.tests],
             "missing": list(self.missing),
             "leave": list(self.leave),
+            "drain": self.drain,
             "findings": [one.as_problem() for one in self.findings],
         }
 
@@ -97,6 +100,7 @@ def plan_host(request: Request, host: Host) -> HostPlan:
         tests=tuple(tests),
         missing=missing,
         leave=leave,
+        drain=request.drain,
     )
 
 
@@ -143,7 +147,7 @@ def _leaves(row: Object | None) -> tuple[str, ...]:
 def _refusals(request: Request, host: Host, leave: Sequence[str]) -> list[Finding]:
     """Return why the node cannot be tested now."""
     if host.failure:
-        return [Finding("not_looked_at", printable(host.failure), "", _RETRY)]
+        return [not_looked_at(host.failure)]
     found = []
     if not (host.facts.get("driver") or {}).get("loaded") or not devices(host.facts):
         found.append(
@@ -160,19 +164,13 @@ def _refusals(request: Request, host: Host, leave: Sequence[str]) -> list[Findin
                 "mig_is_on",
                 "MIG is enabled, and the tests need whole GPUs.",
                 "",
-                "Accept the node before site partitions it, or take the layout away first.",
+                "Run site with --skip-tags mig, then accept, then site, which partitions it; take "
+                "a layout that is there away first.",
             )
         )
     used = host.looked.get("users") or ()
     if not request.drain and (used or leave):
-        found.append(
-            Finding(
-                "gpus_in_use",
-                "Programs use the GPUs, and the tests need all of them.",
-                printable("; ".join([*map(str, used), *leave])),
-                "Wait until they end, or set gpu_acceptance_drain: true.",
-            )
-        )
+        found.append(in_use([*used, *leave]))
     # Why pods cannot be evicted matters only where they are to be.
     asked = request.drain or not leave
     for one in ((host.drain or {}).get("findings") or ()) if asked else ():
@@ -185,6 +183,21 @@ def _refusals(request: Request, host: Host, leave: Sequence[str]) -> list[Findin
             )
         )
     return found
+
+
+def not_looked_at(why: str) -> Finding:
+    """Return the finding of a node that did not answer."""
+    return Finding("not_looked_at", printable(why), "", _RETRY)
+
+
+def in_use(users: Sequence[Any]) -> Finding:
+    """Return the finding of a node with work on its GPUs."""
+    return Finding(
+        "gpus_in_use",
+        "Programs use the GPUs, and the tests need all of them.",
+        printable("; ".join(map(str, users))),
+        "Wait until they end, or set gpu_acceptance_drain: true.",
+    )
 
 
 def _tests(request: Request, host: Host) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

@@ -13,8 +13,10 @@ from .checks import judge_health, judge_layers
 from .data import TITLES
 from .expected import compare, gpu_set, product
 from .nvbandwidth import compare_twins
+from .plan import in_use, not_looked_at
 from .types import (
     BAD,
+    BLOCKED,
     ERROR,
     FAILED,
     NOT_STARTED,
@@ -24,6 +26,7 @@ from .types import (
     REFUSE,
     REFUSED,
     UNCHANGED,
+    UNREACHABLE,
     WARNING,
     Judged,
 )
@@ -68,16 +71,53 @@ def judge(
         "outcome": PASSED if passed else FAILED,
         "at": at,
         "level": plan["level"],
-        "driver": str((gpu_node.get("driver") or {}).get("loaded") or ""),
+        "driver": _driver(gpu_node),
         "gpus": gpu_set(gpu_node),
         "product": product(gpu_node),
         "tests": [
             {name: test.get(name) for name in ("test", "seconds", "version", "skipped")}
             for test in tests
         ],
+        "missing": list(plan["missing"]),
         "values": next((one["measured"] for one in tests if one.get("measured")), {}),
         "findings": findings,
     }
+
+
+def begun(plan: Object, gpu_node: Object, *, at: str) -> dict[str, Any]:
+    """Return the record of a node whose tests begin.
+
+    It stands if they do not end: an earlier pass does not count any more.
+    """
+    return {
+        "passed": False,
+        "at": at,
+        "level": plan["level"],
+        "driver": _driver(gpu_node),
+        "gpus": gpu_set(gpu_node),
+        "tests": [],
+        "missing": list(plan["missing"]),
+        "causes": ["the tests began and did not end"],
+    }
+
+
+def before_tests(looked: Object) -> dict[str, Any]:
+    """Return what blocks a node that was taken out of work; empty if it can be tested.
+
+    :param looked: the result of the module's step ``look``.
+    """
+    outcome = UNREACHABLE if looked.get("lost_connection") else BLOCKED
+    if "users" not in looked:
+        finding = not_looked_at(str(looked.get("msg") or "It was not looked at."))
+    elif looked["users"]:
+        finding = in_use(looked["users"])
+    else:
+        return {}
+    return {"outcome": outcome, "findings": [Judged(finding).to_json()]}
+
+
+def _driver(gpu_node: Object) -> str:
+    return str((gpu_node.get("driver") or {}).get("loaded") or "")
 
 
 def record(result: Object) -> dict[str, Any]:
@@ -90,6 +130,7 @@ def record(result: Object) -> dict[str, Any]:
         "driver": result["driver"],
         "gpus": list(result["gpus"]),
         "tests": [str(one["test"]) for one in result["tests"]],
+        "missing": list(result["missing"]),
         "causes": [str(one["cause"]) for one in errors[:_MOST_CAUSES]],
     }
 
@@ -134,9 +175,11 @@ def report(
     hosts = {}
     for name, plan in plans.items():
         result = results.get(name) or {}
-        done = result if result.get("at") else records.get(name) or {}
+        outcome = outcome_of(plan, result, checked=checked)
+        # An earlier result beside what became of a node now would be taken for its own.
+        done = (records.get(name) or {}) if outcome == UNCHANGED else result
         hosts[name] = {
-            "outcome": outcome_of(plan, result, checked=checked),
+            "outcome": outcome,
             "level": str(done.get("level") or plan["level"]),
             "at": str(done.get("at") or ""),
             "driver": str(done.get("driver") or ""),

@@ -27,11 +27,13 @@ def read_acceptance(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     if not all(isinstance(data.get(name), str) for name in _TEXTS):
         return None
-    lists = {name: data.get(name) for name in _LISTS}
-    if not all(isinstance(one, list) for one in lists.values()):
+    # What is missing has no influence on what the result says.
+    given = {**{name: data.get(name) for name in _LISTS}, "missing": data.get("missing", [])}
+    lists = {name: one for name, one in given.items() if isinstance(one, list)}
+    if len(lists) < len(given):
         return None
     return {
         "passed": data["passed"],
         **{name: data[name] for name in _TEXTS},
-        **{name: [str(one) for one in data[name]] for name in _LISTS},
+        **{name: [str(one) for one in found] for name, found in lists.items()},
     }

@@ -179,6 +179,28 @@ def test_a_pass_a_failure_and_a_second_run(nodes):
     assert report["hosts"]["gpu2"]["reason"] == "its driver was 580.126.09, and is 590.1"
 
 
+def test_an_aborted_retest_takes_the_pass_away(nodes):
+    run, report = nodes.accept({"gpu1": {}})
+    assert run.status == 0 and nodes.marks() == {"gpu1": ("passed", [], [MARK])}, run.screen
+    run, report = nodes.accept({"gpu1": {"standin_lost": True}}, gpu_acceptance_again=True)
+    assert run.status == 2 and outcomes(report) == {"gpu1": "unreachable"}, run.screen
+    assert nodes.record("gpu1")["causes"] == ["the tests began and did not end"]
+    assert nodes.marks() == {"gpu1": ("failed", [MARK], [])}
+    # The loop ends with the connection.
+    assert steps(run, "gpu1").count("test") == 1
+    run, report = nodes.accept({"gpu1": {}})
+    assert run.status == 0 and outcomes(report) == {"gpu1": "passed"}, run.screen
+    assert "test" in steps(run, "gpu1") and nodes.marks() == {"gpu1": ("passed", [], [MARK])}
+
+
+def test_only_a_batch_is_out_of_work(nodes):
+    run, report = nodes.accept({"gpu1": {}, "gpu2": {}}, kubegpu_serial=1)
+    assert run.status == 0, run.screen
+    states = [how for _host, name, how in run.calls if name == "gpu_node_maintenance"]
+    assert states == ["drained check", "cordoned", "released", "cordoned", "released"]
+    assert outcomes(report) == {"gpu1": "passed", "gpu2": "passed"} and nodes.held() == {}
+
+
 def test_a_trial_changes_nothing(nodes):
     run, report = nodes.accept({"gpu1": {}, "gpu2": {"standin_used": True}}, "--check")
     assert run.status == 2, run.screen
@@ -207,7 +229,7 @@ def test_a_node_without_the_taint_that_fails_stays_out_of_work(nodes):
     assert nodes.held() == {"gpu1": "gpu-acceptance", "gpu2": "gpu-acceptance"}
     assert [one["code"] for one in report["hosts"]["gpu1"]["findings"]] == ["gpu_burn_faulty"]
     assert "stays out of work" in run.words()
-    assert nodes.marks()["gpu1"] == ("failed", [], []) and nodes.marks()["gpu2"][0] is None
+    assert nodes.marks()["gpu1"] == nodes.marks()["gpu2"] == ("failed", [], [])
     run, report = nodes.accept({"gpu1": {}}, gpu_acceptance_required=False)
     assert run.status == 0 and nodes.held() == {"gpu2": "gpu-acceptance"}
 

@@ -9,6 +9,7 @@ Ansible runs the playbook in tests/integration/controller/test_acceptance.py.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ LOW = {"code": "dcgm_failed", "severity": "error", "subject": "GPU 1", "cause": 
        "next_step": "", "evidence": "", "error_id": 30}  # fmt: skip
 
 
+@cache
 def role(name):
     loader = DataLoader()
     found = {}
@@ -90,12 +92,16 @@ class Host:
         )  # fmt: skip
         return self.facts["gpu_acceptance_plan"]
 
-    def tested(self, findings=(), row=None, **cordoned):
+    def tested(self, findings=(), row=None, users=(), **cordoned):
         self.set("main", "Begin the result")
         answer = {"nodes": {self.name: row or {"findings": [], "evicted": []}}, **cordoned}
         self.set(
             "take_out", "Publish what blocks", __gpu_acceptance_cordoned=answer,
             __gpu_acceptance_answer=answer, __gpu_acceptance_drained={"skipped": True},
+        )  # fmt: skip
+        self.set(
+            "main", "Publish what uses the GPUs",
+            __gpu_acceptance_seen={"programs": PROGRAMS, "users": list(users)},
         )  # fmt: skip
         if self.result["outcome"]:
             return
@@ -171,6 +177,64 @@ def test_what_blocks_is_told_and_nothing_is_tested():
     assert [one["code"] for one in report["findings"]] == ["pdb_blocks"]
 
 
+def test_work_that_came_after_the_plan_fails_no_node():
+    host = Host(**IN_CLUSTER)
+    host.planned()
+    host.tested(users=["python (pid 7)"])
+    assert host.result["at"] == ""
+    host.released()
+    report = host.reported()
+    assert (report["outcome"], report["kept"]) == ("blocked", False)
+    assert [one["code"] for one in report["findings"]] == ["gpus_in_use"]
+
+
+def test_with_a_drain_all_of_the_batch_is_drained():
+    text = "{{ ansible_play_batch | kubegpu.nodes.gpu_acceptance('leaving', hostvars) }}"
+    for drain in (True, False):
+        host = Host(**IN_CLUSTER, gpu_acceptance_drain=drain)
+        assert host.planned()["leave"] == []
+        assert host.evaluate(text) == (["gpu1"] if drain else [])
+
+
+def test_a_failed_node_without_its_taint_is_not_given_back():
+    def back(**variables):
+        host = Host(**IN_CLUSTER, gpu_acceptance_required=True, **variables)
+        host.planned()
+        host.tested([LOW])
+        return host.evaluate("{{ __gpu_acceptance_back }}")
+
+    assert back() == ["gpu1"]
+    # Labelling failed.
+    assert back(kubegpu_failure={"task": "Label", "message": "Forbidden"}) == []
+    # The new result was not kept, so that the taint does not follow.
+    old = {"passed": True, "at": AT, "level": "quick", "driver": "580.126.09",
+           "gpus": ["GPU-a", "GPU-b"], "tests": [], "causes": []}  # fmt: skip
+    assert back(ansible_facts={"gpu_node": facts(acceptance=old)}) == []
+
+
+@pytest.mark.parametrize("code", ["held_by_other", "host_held_by_other"])
+def test_what_another_run_holds_is_no_failure_of_a_node_without_anything_to_do(code):
+    done = {"passed": True, "at": AT, "level": "standard", "driver": "580.126.09",
+            "gpus": ["GPU-a", "GPU-b"], "tests": [], "causes": []}  # fmt: skip
+    held = {"nodes": {"gpu1": {"findings": [{"code": code, "cause": "r2 holds it."}]}}}
+    host = Host(**IN_CLUSTER, ansible_facts={"gpu_node": facts(acceptance=done)})
+    assert host.planned()["action"] == "none"
+    host.released(**held)
+    assert host.reported()["outcome"] == "unchanged"
+    host = Host(**IN_CLUSTER)
+    host.planned()
+    host.tested(row={"findings": [{"code": code, "cause": "r2 holds it."}], "evicted": []})
+    host.released(**held)
+    report = host.reported()
+    assert (report["outcome"], report["kept"]) == ("blocked", False)
+    assert [one["code"] for one in report["findings"]] == [code]
+
+
+def test_the_runs_name_is_that_of_its_maintenance():
+    host = Host(**IN_CLUSTER, gpu_acceptance_run="second")
+    assert host.evaluate("{{ __gpu_acceptance_maintenance.run }}") == "second"
+
+
 def test_a_release_that_fails_fails_the_node():
     host = Host(**IN_CLUSTER)
     host.planned()
@@ -233,11 +297,16 @@ def test_the_node_is_marked_with_its_labels():
     assert MARK not in plain["labels"] and plain["labels"]["kubegpu.nodes/gpu"] == "nvidia"
     new = marked(facts(), gpu_acceptance_required=True)
     assert [one["key"] for one in new["taints"]] == [MARK] and new["labels"] == plain["labels"]
+    own = {"gpu_node_labels_taints": [{"key": MARK, "value": "own", "effect": "NoExecute"},
+                                      {"key": "gpu", "effect": "NoSchedule"}]}  # fmt: skip
+    both = marked(facts(), gpu_acceptance_required=True, **own)["taints"]
+    assert [(one["key"], one.get("value")) for one in both] == [("gpu", None), (MARK, "pending")]
     done = {"passed": True, "at": AT, "level": "quick", "driver": "580.126.09",
             "gpus": ["GPU-a", "GPU-b"], "tests": [], "causes": []}  # fmt: skip
     passed = marked(facts(acceptance=done), gpu_acceptance_required=True)
     assert passed["labels"] == {**plain["labels"], MARK: "passed"}
     assert passed["taints"] == [] and passed["drop_taints"] == [MARK]
+    assert [one["key"] for one in marked(facts(acceptance=done), **own)["taints"]] == ["gpu"]
 
 
 @pytest.mark.parametrize("name", ["nvidia_device_plugin", "gpu_monitoring", "nvidia_dra_driver"])

@@ -54,6 +54,8 @@ class Node:
         monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
         monkeypatch.setenv("STANDIN_ACCEPTANCE", str(self._scenario))
         monkeypatch.setattr(gpu_node_acceptance, "find_users", lambda _reader: self.users)
+        apply = sys.modules[gpu_node_acceptance.run_test.__module__]
+        monkeypatch.setattr(apply, "_UNTIL_ENGINE", 0)
 
     def run(self, step, **options):
         given = {"step": step, "state_path": str(self.folder / "state" / "state.json"), **options}
@@ -196,6 +198,13 @@ def test_burning(node, how, expected):
     assert codes(node.test("gpu_burn", how, minutes=1)) == expected
     kernel = str(node.programs / "compare.ptx")
     assert node.calls() == [["gpu_burn", "-m", "90%", "-tc", "-c", kernel, "60"]]
+
+
+def test_a_link_to_gpu_burn_finds_its_kernel(node):
+    link = node.folder / "gpu_burn"
+    link.symlink_to(node.programs / "gpu_burn")
+    node.test("gpu_burn", program=str(link), minutes=1)
+    assert str(node.programs / "compare.ptx") in node.calls()[0]
 
 
 def test_a_test_that_hangs_ends_with_all_that_it_started(node, monkeypatch):

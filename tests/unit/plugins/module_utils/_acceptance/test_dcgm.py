@@ -19,11 +19,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import
 
 
 def diag(*results, **more):
-    tests = [
-        {"name": "software", "results": [{"entity_id": 0, "status": "Pass"}]},
-        {"name": "memory", "results": list(results), "test_summary": {"status": "Fail"}},
-    ]
-    return {"DCGM Diagnostic": {"test_categories": [{"category": "Hardware", "tests": tests}]},
+    software = {"name": "software", "results": [{"entity_id": 0, "status": "Pass"}]}
+    memory = {"name": "memory", "results": list(results), "test_summary": {"status": "Fail"}}
+    categories = [{"category": "Deployment", "tests": [software]},
+                  {"category": "Hardware", "tests": [memory]}]  # fmt: skip
+    return {"DCGM Diagnostic": {"test_categories": categories},
             "metadata": {"version": "4.6"}, **more}  # fmt: skip
 
 
@@ -38,8 +38,8 @@ FOUR = {
 THREE = {"gpu_id": "1", "status": "FAIL", "warnings": [{"warning": "GPU 1 has bad\x1b memory"}]}
 
 
-def read(given):
-    return read_diag(given, timeout="gpu_acceptance_timeout", otherwise="do without it")
+def read(given, level=2):
+    return read_diag(given, level=level, timeout="gpu_acceptance_timeout", otherwise="without it")
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,31 @@ def test_two_errors_of_a_gpu_are_two_findings():
 
 
 def test_what_was_skipped_is_told():
-    some = read(answer(diag({"entity_id": 0, "status": "Skip"})))
+    both = ({"entity_id": 0, "status": "Skip"}, {"entity_id": 1, "status": "Pass"})
+    some = read(answer(diag(*both)))
     assert some.skipped == ("memory",) and [one.severity for one in some.judged] == ["info"]
     assert some.version == "4.6"
-    data = diag({"entity_id": 0, "status": "Skip"})
-    data["DCGM Diagnostic"]["test_categories"][0]["tests"].pop(0)
+
+
+@pytest.mark.parametrize("status", ["Skip", "Not Run"])
+def test_above_the_first_level_a_test_of_the_software_is_no_test_of_a_gpu(status):
+    data = diag({"entity_id": 0, "status": status})
     (found,) = read(answer(data)).judged
     assert (found.finding.code, found.severity) == ("dcgm_nothing_tested", "error")
+    assert [one.severity for one in read(answer(data), level=1).judged] == ["info"]
+    data["DCGM Diagnostic"]["test_categories"].pop(0)
+    (found,) = read(answer(data), level=1).judged
+    assert (found.finding.code, found.severity) == ("dcgm_nothing_tested", "error")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("{0x7f} loaded\n", ""), ('{"level": "info"}\n', "\n} end {"), ("{" * 40, ""), ("", "{")],
+)
+def test_braces_of_others_do_not_hide_the_result(before, after):
+    given = answer(diag(FOUR), before=before)
+    given["stdout"] += after
+    assert [one.finding.code for one in read(given).judged] == ["dcgm_failed"]
 
 
 def test_the_table_has_each_number_once():

@@ -21,16 +21,20 @@ H2D, D2H, P2P = (
 )  # fmt: skip
 
 
-def document(**cases):
+def document(error=None, **cases):
+    """Return an output; a test that is not given is waived, one that is None is not there."""
+    cases = {"h2d": "Waived", "d2h": "Waived", "p2p": "Waived", **cases}
     names = {"h2d": H2D, "d2h": D2H, "p2p": P2P}
     made = [
         {"name": names[name], "status": "Passed", "bandwidth_matrix": matrix}
         if isinstance(matrix, list)
         else {"name": names[name], "status": matrix}
         for name, matrix in cases.items()
+        if matrix is not None
     ]
+    told = {"error": error} if error else {}
     return "library: warning\n" + json.dumps(
-        {"nvbandwidth": {"git_version": "v0.8", "testcases": made}}
+        {"nvbandwidth": {"git_version": "v0.8", "testcases": made, **told}}
     )
 
 
@@ -52,7 +56,7 @@ def test_the_least_of_each_gpu_is_kept():
     assert found.values == {
         "h2d": {"0": 55.6, "1": 54.9},
         "d2h": {"0": 50.0, "1": 51.0},
-        "p2p": {"1": 240.1, "0": 239.9},
+        "p2p": {"0": 240.1, "1": 240.1},
     }
 
 
@@ -61,6 +65,36 @@ def test_a_gpu_below_its_limit_fails_the_node():
     assert (found.severity, found.subject) == ("error", "GPU 1")
     assert "54.9 GB/s" in found.finding.cause and "at least 55" in found.finding.cause
     assert "gpu_acceptance_thresholds.h2d" in found.finding.next_step
+
+
+def subjects(outcome):
+    return [one.subject for one in outcome.judged]
+
+
+def test_a_slow_gpu_is_named_and_not_those_that_copy_to_it():
+    slow = [["N/A", "400", "90"], ["400", "N/A", "91"], ["92", "93", "N/A"]]
+    found = read(document(p2p=slow), p2p=335)
+    assert subjects(found) == ["GPU 2"] and found.values["p2p"] == {"0": 400, "1": 400, "2": 93}
+
+
+def test_a_slow_link_fails_the_node_and_blames_no_gpu():
+    slow = [["N/A", "400", "90"], ["400", "N/A", "400"], ["400", "400", "N/A"]]
+    found = read(document(p2p=slow), p2p=335)
+    assert subjects(found) == ["Pair of GPU 0 and GPU 2"]
+    assert found.judged[0].severity == "error" and "90 GB/s" in found.judged[0].finding.cause
+    assert set(found.values["p2p"].values()) == {400}
+    assert read(document(p2p=slow)).judged == ()
+
+
+def test_an_error_fails_the_node_beside_values_that_are_good():
+    (found,) = read(document(**ALL, error="cudaMemcpy: no\x1b memory")).judged
+    assert (found.finding.code, found.severity) == ("nvbandwidth_error", "error")
+    assert "\x1b" not in found.finding.evidence
+
+
+def test_only_a_waived_test_is_skipped():
+    (found,) = read(document(**{**ALL, "p2p": None})).judged
+    assert "device_to_device_memcpy_read_ce of nvbandwidth ended as not run" in found.finding.cause
 
 
 def test_one_gpu_has_no_other_one():
@@ -94,7 +128,8 @@ def test_without_a_value_the_node_fails(text, rc, code, words):
         ("NVIDIA H100 80GB HBM3", {"h2d": 52, "d2h": 52}),
         ("NVIDIA H200", {"h2d": 48, "d2h": 48, "p2p": 335}),
         ("NVIDIA A100-SXM4-80GB", {"h2d": 23, "d2h": 23}),
-        ("NVIDIA H100 PCIe", {}), ("NVIDIA H200 NVL", {}), ("Tesla T4", {}), ("", {}),
+        ("NVIDIA H100 PCIe", {}), ("NVIDIA H200 NVL", {}), ("NVIDIA GH200 480GB", {}),
+        ("Tesla T4", {}), ("", {}),
     ],
 )  # fmt: skip
 def test_only_what_was_measured_on_such_a_product_is_a_limit(product, limits):

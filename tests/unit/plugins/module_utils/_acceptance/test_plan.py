@@ -27,7 +27,7 @@ DRIVER = "580.126.09"
 PROGRAMS = {"dcgm": "/usr/bin/dcgmi", "nvbandwidth": "/opt/nvbandwidth/nvbandwidth",
             "gpu_burn": "/opt/gpu-burn/gpu_burn"}  # fmt: skip
 DONE = {"passed": True, "at": "2026-11-23T10:00:00+00:00", "level": "standard", "driver": DRIVER,
-        "gpus": UUIDS, "tests": ["dcgm"], "causes": []}  # fmt: skip
+        "gpus": UUIDS, "tests": ["dcgm"], "causes": [], "missing": []}  # fmt: skip
 IDLE = {"node": "gpu1", "findings": [], "evicted": [], "waiting": []}
 
 
@@ -156,6 +156,7 @@ def test_a_node_is_not_tested_twice_without_a_reason(done, options, reason):
         ({"level": "much"}, "gpu_acceptance_level"),
         ({"burn_minutes": 0}, "gpu_acceptance_burn_minutes"),
         ({"timeout": -1}, "gpu_acceptance_timeout"),
+        ({"timeout": 3600, "level": "burn_in"}, "gpu_acceptance_timeout"),
         ({"thresholds": {"h2d": "fast"}}, "gpu_acceptance_thresholds.h2d"),
         ({"thresholds": {"h2d": True}}, "gpu_acceptance_thresholds.h2d"),
         ({"thresholds": {"h3d": 1}}, "gpu_acceptance_thresholds.h3d"),
@@ -168,6 +169,13 @@ def test_a_node_is_not_tested_twice_without_a_reason(done, options, reason):
 def test_a_wrong_value_names_its_variable(options, variable):
     with pytest.raises(InputError, match=variable):
         read_request(options)
+
+
+@pytest.mark.parametrize("level", ["burn_in", "standard"])
+def test_a_short_limit_of_time_is_refused_only_where_gpu_burn_burns_longer(level):
+    assert read_request({"timeout": 3601, "level": level}).timeout == 3601
+    given = {"timeout": 60, "level": level, "gpu_burn": "never"}
+    assert read_request(given).timeout == 60
 
 
 # Marks in the cluster

@@ -6,7 +6,16 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.marks import (
+    MARK,
+    TAINT,
+    marks,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.result import (
+    before_tests,
+    begun,
     judge,
     plan_rows,
     record,
@@ -52,9 +61,40 @@ def test_a_node_without_an_error_passes():
     assert found["outcome"] == "passed" and found["values"] == {"h2d": {"0": 55.0}}
     assert record(found) == {
         "passed": True, "at": AT, "level": "standard", "driver": DRIVER, "gpus": UUIDS,
-        "tests": ["dcgm", "dcgm"], "causes": [],
+        "tests": ["dcgm", "dcgm"], "causes": [], "missing": [],
     }  # fmt: skip
     assert read_acceptance({"values": {ACCEPTANCE: record(found)}}) == record(found)
+
+
+def test_the_record_names_what_was_not_installed():
+    plan = planned(looked={"programs": {"dcgm": "/usr/bin/dcgmi"}}).to_json()
+    found = judge(plan, facts(), layers=[OK], health=[HEALTHY], tests=[ran()], expect={}, at=AT)
+    assert record(found)["missing"] == ["nvbandwidth"]
+    assert read_acceptance({"values": {ACCEPTANCE: record(found)}})["missing"] == ["nvbandwidth"]
+
+
+def test_tests_that_began_and_did_not_end_are_a_failure():
+    found = begun(planned().to_json(), facts(), at=AT)
+    assert read_acceptance({"values": {ACCEPTANCE: found}}) == found
+    assert found["causes"] == ["the tests began and did not end"]
+    again = planned(facts(acceptance=found))
+    assert again.action == "run" and again.reason == f"it failed {AT}"
+    assert marks(facts(acceptance=found), required=True)["labels"] == {MARK: "failed"}
+    assert marks(facts(acceptance=found), required=True)["taints"] == [TAINT]
+
+
+@pytest.mark.parametrize(
+    ("looked", "outcome", "code"),
+    [
+        ({"users": ["python (pid 7)"]}, "blocked", "gpus_in_use"),
+        ({"msg": "No Python."}, "blocked", "not_looked_at"),
+        ({"msg": "No route to host", "lost_connection": True}, "unreachable", "not_looked_at"),
+    ],
+)
+def test_work_that_came_after_the_plan_blocks_the_node(looked, outcome, code):
+    found = before_tests(looked)
+    assert (found["outcome"], codes(found)) == (outcome, [code])
+    assert before_tests({"users": []}) == {}
 
 
 def test_an_error_of_any_part_fails_it():
@@ -120,6 +160,9 @@ def test_the_report_tells_each_host():
     assert "stays out of work" in shown["a"]["notes"][-1]
     assert shown["a"]["tests"] == ["dcgmi diag"] and shown["b"]["at"] == done["at"]
     assert reported({}, {"d": plans["d"]}, checked=True)["ok"]
+    gone = {"outcome": "unreachable", "at": "", "findings": []}
+    lost = reported({"a": gone}, records={"a": done})
+    assert lost["hosts"]["a"]["at"] == "" and lost["hosts"]["a"]["level"] == "standard"
 
 
 def test_slow_twins_are_told_but_fail_nobody():
