@@ -29,3 +29,11 @@ def give_cards(machine: Node, **more: Any) -> None:
     execute(machine, "cp", "-a", "/usr/bin/nvidia-smi", "/root/nvidia-smi")
     execute(machine, "tee", "/usr/bin/nvidia-smi", stdin=SMI.read_text(encoding="utf-8"))
     execute(machine, "tee", "/etc/standin-mig.json", stdin=json.dumps(cards))
+
+
+def take_cards(machine: Node) -> None:
+    """Undo it."""
+    execute(
+        machine, "sh", "-c", "mv /root/nvidia-smi /usr/bin/nvidia-smi; "
+        "rm -f /etc/standin-mig.json /run/standin-* /var/lib/standin-mig-mode.json",
+    )  # fmt: skip

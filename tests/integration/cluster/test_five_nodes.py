@@ -182,6 +182,8 @@ def test_s15_s17_check_mode_predicts_the_run(predicted, first):
     assert said.pop((f"{OBJECTS} : Say what will be in the new namespace", NONE), None) is not None
     assert done.pop((f"{OBJECTS} : Apply the objects", NONE), None) is not None
     assert said.keys() == done.keys()
+    for where, diffs in done.items():
+        assert said[where] == diffs, where
 
 
 def test_s15_s17_each_node_offers_its_own(five, first):
@@ -228,6 +230,53 @@ def test_s15_s17_verify_shows_a_pod_on_each_node_with_a_gpu(five, first, tmp_pat
     assert "1 gpu.intel.com/i915 said 'given /dev/dri/renderD128'" in proofs[FLEX]["pod"]
     assert "nvidia.com/mig-" in proofs[H100]["pod"]
     assert not any(stat["changed"] for stat in run.stats.values()), run.changed()
+
+
+def test_s17_a_node_whose_amdgpu_is_not_loaded_says_why(five, first, tmp_path):
+    machine = MACHINES[MI300X]
+    cards = " ".join(f"/opt/standin/pci/{gpu.address}" for gpu in machine.gpus)
+    execute(
+        machine, "sh", "-c", f"for one in {cards}; do mv $one/driver $one/away; done; "
+        "mv /opt/standin/over-module/amdgpu /opt/standin/away",
+    )  # fmt: skip
+    try:
+        planned = five.play(
+            "plan", "-e", f"kubegpu_plan_file={tmp_path}/plan.json", "--limit", MI300X
+        )
+        run = five.play("verify", "-e", f"kubegpu_verify_file={tmp_path}/verify.json")
+    finally:
+        execute(
+            machine, "sh", "-c", f"for one in {cards}; do mv $one/away $one/driver; done; "
+            "mv /opt/standin/away /opt/standin/over-module/amdgpu",
+        )  # fmt: skip
+    (row,) = json.loads((tmp_path / "plan.json").read_text())
+    assert planned.status == 0, planned.output
+    (why,) = row["why"]
+    assert why.startswith("AMD: no driver serves it; amd_driver_enabled: true installs AMD's")
+    assert run.status != 0
+    rows = {row["node"]: row for row in json.loads((tmp_path / "verify.json").read_text())}
+    assert {name for name, row in rows.items() if row["failed"]} == {MI300X}
+    assert (rows[MI300X]["pci"], rows[MI300X]["module"]) == ("failed", "failed")
+    causes = "\n".join(rows[MI300X]["causes"])
+    assert "bound to no driver, amdgpu is needed" in causes
+    assert "The kernel module amdgpu is not loaded." in causes
+
+
+def test_s22_plan_says_what_this_cluster_lacks_for_dra(five, first, tmp_path, monkeypatch):
+    # No line of the table is wrapped.
+    monkeypatch.setenv("COLUMNS", "1000")
+    before = five.objects()
+    run = five.play(
+        "plan", "-e", f"kubegpu_plan_file={tmp_path}/plan.json",
+        "-e", json.dumps({"nvidia_dra_driver_enabled": True}),
+    )  # fmt: skip
+    assert run.status == 0, run.output
+    table = run.output.partition("What site would do in Kubernetes, and why")[2]
+    assert "DRA: not possible" in table
+    for row in ("DRA: cluster", f"DRA: {H100}", f"DRA: {T4}"):
+        assert row in table
+    assert not any(f"DRA: {name}" in table for name in (MI300X, FLEX, NONE))
+    assert five.objects() == before
 
 
 def test_s15_the_layout_is_what_was_asked_for_and_comes_back_at_boot(five, first):

@@ -16,23 +16,27 @@ import time
 
 import pytest
 
-from tests.integration.fleet.playbooks import on_nodes, play
+from tests.integration.cluster.cards import give_cards, take_cards
+from tests.integration.fleet.playbooks import ETC, on_nodes, play
 from tests.testbed.cluster_images import BUSYBOX
 from tests.testbed.fleet import chosen
-from tests.testbed.nodes import execute
-from tests.unit.fixtures.mig_node import SMI, card
 
 HOST = "kube-a10"
 GPU, SMALL, LARGE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
-PAUSE = "kubegpu.nodes/pause"
+PAUSE, PLACED = "kubegpu.nodes/pause", "kubegpu.nodes/gpu"
 MODES = "nvidia-smi --query-gpu=mig.mode.current"
+# All that a change can leave on the node.
+FILES = (
+    f"{ETC}; ls -d /var/lib/kubegpu 2>/dev/null; find /run/cdi -type f 2>/dev/null; "
+    "systemctl list-units --all --no-legend 'kubegpu-mig*'"
+)
 pytestmark = pytest.mark.full(why="a node of the cluster is changed several times")
 
 
-def half(number):
-    """Return a configuration with that many 3g.40gb on the first GPU; the other one stays whole."""
+def half(**counts):
+    """Return a configuration with these instances on the first GPU; the other one stays whole."""
     entries = [
-        {"devices": [0], "mig-enabled": True, "mig-devices": {"3g.40gb": number}},
+        {"devices": [0], "mig-enabled": True, "mig-devices": counts},
         {"devices": [1], "mig-enabled": False},
     ]
     return {"nvidia_mig_config": "half", "nvidia_mig_configs": {"half": entries}}
@@ -121,28 +125,24 @@ class Bed:
 @pytest.fixture(scope="module")
 def bed(cluster):
     made = Bed(cluster)
-    cards = [
-        {
-            **card(index, "2330"),
-            "address": device.address,
-            "uuid": f"GPU-5ca1ab1e-0000-4000-8000-{index:012d}",
-            "generation": "ampere",
-        }
-        for index, device in enumerate(made.machine.gpus)
-    ]
-    execute(made.machine, "cp", "-a", "/usr/bin/nvidia-smi", "/root/nvidia-smi")
-    execute(made.machine, "tee", "/usr/bin/nvidia-smi", stdin=SMI.read_text(encoding="utf-8"))
-    execute(made.machine, "tee", "/etc/standin-mig.json", stdin=json.dumps(cards))
+    if (
+        made.smi("ls -d /var/lib/kubegpu 2>/dev/null")
+        or PLACED in made.node()["metadata"]["labels"]
+    ):
+        # Of other tests.
+        run = play("teardown", "--limit", HOST)
+        assert run.status == 0, run.output
+    # A GPU of Ampere by its PCI id.
+    give_cards(made.machine, generation="ampere")
+    made.before = made.smi(FILES)
+    made.labels_before = set(made.node()["metadata"]["labels"])
     run = made.site()
     assert run.status == 0, run.output
     assert made.comes_to_offer({GPU: 2})
     yield made
     made.end_pod("train")
     play("teardown", "--limit", HOST)
-    execute(
-        made.machine, "sh", "-c", "mv /root/nvidia-smi /usr/bin/nvidia-smi; "
-        "rm -f /etc/standin-mig.json /run/standin-* /var/lib/standin-mig-mode.json",
-    )  # fmt: skip
+    take_cards(made.machine)
 
 
 def test_s15_a_pod_with_a_gpu_is_named_and_nothing_is_changed(bed):
@@ -161,7 +161,7 @@ def test_s15_a_pod_with_a_gpu_is_named_and_nothing_is_changed(bed):
 
 
 def test_s15_mixed_offers_the_instances_and_the_gpu_that_is_whole(bed):
-    wish = half(1)
+    wish = half(**{"1g.10gb": 1})
     pods = bed.plugin()
     predicted = bed.mig("--check", "--diff", **wish)
     assert predicted.status == 0, predicted.output
@@ -170,7 +170,7 @@ def test_s15_mixed_offers_the_instances_and_the_gpu_that_is_whole(bed):
     assert run.status == 0, run.output
     assert run.changed() == predicted.changed()
     assert bed.modes() == ["Enabled", "Disabled"]
-    assert bed.comes_to_offer({GPU: 1, LARGE: 1})
+    assert bed.comes_to_offer({GPU: 1, SMALL: 1})
     assert bed.free()
     # It lists devices when it starts.
     assert bed.plugin() and not bed.plugin() & pods
@@ -180,15 +180,15 @@ def test_s15_mixed_offers_the_instances_and_the_gpu_that_is_whole(bed):
 
 
 def test_s15_a_pod_goes_on_where_only_something_is_added(bed):
-    bed.run_pod("train", LARGE)
-    run = bed.mig(**half(2))
+    bed.run_pod("train", SMALL)
+    run = bed.mig(**half(**{"1g.10gb": 1, "3g.40gb": 1}))
     assert run.status == 0, run.output
-    assert bed.comes_to_offer({GPU: 1, LARGE: 2})
+    assert bed.comes_to_offer({GPU: 1, SMALL: 1, LARGE: 1})
     phase = bed.kube.kubectl("get", "pod", "train", "-o", "jsonpath={.status.phase}")
     assert phase == "Running" and bed.free()
-    refused = bed.mig(nvidia_mig_config="all-1g.10gb")
+    refused = bed.mig(nvidia_mig_config="all-3g.40gb")
     assert refused.status != 0 and "default/train" in refused.messages()
-    assert bed.offers() == {GPU: 1, LARGE: 2} and bed.free()
+    assert bed.offers() == {GPU: 1, SMALL: 1, LARGE: 1} and bed.free()
     bed.end_pod("train")
 
 
@@ -218,8 +218,12 @@ def test_s15_what_an_ended_run_left_is_taken_back(bed):
 
 def test_s15_single_offers_instances_as_gpus(bed):
     bed.strategy = "single"
-    run = bed.site(nvidia_mig_config="all-1g.10gb")
+    predicted = bed.site("--check", "--diff", nvidia_mig_config="all-1g.10gb")
+    assert predicted.status == 0, predicted.output
+    run = bed.site("--diff", nvidia_mig_config="all-1g.10gb")
     assert run.status == 0, run.output
+    # The labels of the node, and no pod that is made again twice.
+    assert run.changed() == predicted.changed()
     assert bed.modes() == ["Enabled", "Enabled"]
     assert bed.comes_to_offer({GPU: 14})
     assert bed.free()
@@ -228,3 +232,21 @@ def test_s15_single_offers_instances_as_gpus(bed):
     fewer = bed.mig(nvidia_mig_config="all-3g.40gb")
     assert fewer.status == 0, fewer.output
     assert bed.comes_to_offer({GPU: 4})
+
+
+def test_s15_teardown_of_a_divided_node_leaves_nothing(bed):
+    # As after a boot.
+    bed.smi("systemctl restart kubegpu-mig.service")
+    assert bed.smi("systemctl is-active kubegpu-mig.service") == "active"
+    predicted = play("teardown", "--check", "--limit", HOST)
+    assert predicted.status == 0, predicted.output
+    assert bed.modes() == ["Enabled", "Enabled"] and bed.offers() == {GPU: 4}
+    run = play("teardown", "--limit", HOST)
+    assert run.status == 0, run.output
+    assert bed.modes() == ["Disabled", "Disabled"]
+    assert bed.smi(FILES) == bed.before
+    assert bed.free() and set(bed.node()["metadata"]["labels"]) == bed.labels_before
+    assert bed.comes_to_offer({})
+    again = play("teardown", "--limit", HOST)
+    assert again.status == 0, again.output
+    assert again.stats[HOST]["changed"] == 0, again.changed()

@@ -19,7 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.filter.gpu_monitoring_plan import
 )
 from tests.integration.fleet.playbooks import play
 from tests.integration.prometheus import pod_monitor_config, prometheus, query, wait_for
-from tests.testbed import cluster_images
+from tests.testbed import calls, cluster_images
 from tests.testbed.fleet import chosen
 from tests.testbed.paths import BUILD
 
@@ -28,6 +28,7 @@ pytestmark = pytest.mark.full(why="Prometheus, and the exporter on each kubelet"
 MONITORING = {"gpu_monitoring_enabled": True}
 ONLY = ("--tags", "monitoring")
 NAMESPACE, NAME = "kubegpu", "kubegpu-dcgm-exporter"
+ELSEWHERE = "gpu-metrics"
 OURS = "app.kubernetes.io/managed-by=kubegpu.nodes"
 EXPORTERS = "app.kubernetes.io/name=dcgm-exporter"
 NODES = {node.kubernetes: len(node.gpus) for node in chosen() if node.gpus}
@@ -62,7 +63,8 @@ def ready(cluster):
         assert run.status == 0, run.output
     assert ours(cluster) & OBJECTS == set()
     yield cluster
-    cluster.kubectl("delete", "namespace", "team-a", "--ignore-not-found", "--wait=true")
+    namespaces = ("team-a", ELSEWHERE)
+    cluster.kubectl("delete", "namespace", *namespaces, "--ignore-not-found", "--wait=true")
     play("teardown", timeout=2700)
 
 
@@ -84,6 +86,14 @@ def ours(cluster):
     kinds = "ds,cm,svc,sa,roles,rolebindings,clusterroles,clusterrolebindings,namespaces"
     found = cluster.kubectl("get", kinds, "-A", "-l", OURS, "-o", "name").split()
     return {one for one in found if "device-plugin" not in one and "namespace/" not in one}
+
+
+def within(cluster, namespace):
+    """Return our objects of the monitoring in a namespace."""
+    labels = f"{OURS},{EXPORTERS}"
+    return set(
+        cluster.kubectl("-n", namespace, "get", "ds,cm,svc,sa", "-l", labels, "-o", "name").split()
+    )
 
 
 def exporters(cluster):
@@ -117,8 +127,11 @@ def test_s19_plan_and_check_say_what_site_does_and_site_does_it_once(ready):
     status = read(ready, f"daemonset/{NAME}")["status"]
     assert (status["desiredNumberScheduled"], status["numberAvailable"]) == (len(NODES),) * 2
     assert set(exporters(ready)[1].values()) == set(NODES)
+    calls.reset(chosen())
     again = play("site", *ONLY, variables=MONITORING)
     assert (again.status, changed(again)) == (0, {}), again.output
+    # The API server is asked from here.
+    assert calls.count(chosen()) == {node.name: 1 for node in chosen()}
 
 
 def test_s19_verify_scrapes_each_exporter_through_the_api_server(ready):
@@ -171,7 +184,28 @@ def test_s19_what_is_no_longer_requested_goes(ready):
     assert ours(ready) == OBJECTS - {"configmap/kubegpu-gpus-dashboard"}
 
 
+def test_s19_in_another_namespace_it_leaves_the_one_before(ready, monkeypatch):
+    # No line of the table is wrapped.
+    monkeypatch.setenv("COLUMNS", "1000")
+    moved = {**MONITORING, "gpu_monitoring_namespace": ELSEWHERE}
+    planned = play("plan", "-e", f"kubegpu_plan_file={BUILD}/plan-monitoring.json", variables=moved)
+    assert planned.status == 0, planned.output
+    table = planned.output.partition("What site would do in Kubernetes, and why")[2]
+    assert f"remove ours from namespace {NAMESPACE}" in table
+    checked = play("site", *ONLY, "--check", variables=moved)
+    assert within(ready, ELSEWHERE) == set() != within(ready, NAMESPACE)
+    done = play("site", *ONLY, variables=moved)
+    assert (checked.status, done.status) == (0, 0), done.output
+    assert changed(checked) == changed(done) != {}
+    assert within(ready, NAMESPACE) == set() and within(ready, ELSEWHERE) == OBJECTS
+    status = read(ready, f"daemonset/{NAME}", ELSEWHERE)["status"]
+    assert status["numberAvailable"] == len(NODES)
+    again = play("site", *ONLY, variables=moved)
+    assert (again.status, changed(again)) == (0, {}), again.output
+
+
 def test_s19_teardown_leaves_nothing(ready):
+    # It also finds the namespace that the variable no longer has.
     run = play("teardown", variables=MONITORING, timeout=2700)
     assert run.status == 0, run.output
     assert ours(ready) == set()

@@ -13,11 +13,6 @@ that compiled it. What a real Prometheus makes of them is in ../engines/test_pro
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -26,9 +21,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Clu
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.installed import (
     read_monitoring,
 )
+from tests.integration.cluster.own_plays import run_play
 from tests.testbed import cluster_made
 from tests.testbed.paths import REPOSITORY
-from tests.tools.environments import collections
 from tests.unit.fixtures import node_facts
 
 pytestmark = pytest.mark.full(why="the objects again by themselves, with faults")
@@ -86,15 +81,6 @@ def operator(api):
     api.kubectl("delete", *names)
 
 
-class Run:
-    """A run: what it printed, and how many tasks changed something."""
-
-    def __init__(self, done):
-        self.status = done.returncode
-        self.output = done.stdout + done.stderr
-        self.changed = sum(int(count) for count in re.findall(r"changed=(\d+)", done.stdout))
-
-
 @pytest.fixture
 def play(api, tmp_path):
     """Run the role for one host, which is facts and a made node."""
@@ -111,19 +97,7 @@ def play(api, tmp_path):
     (tmp_path / "play.yml").write_text(PLAY)
 
     def run(*arguments, **options):
-        program = Path(sys.executable).parent / "ansible-playbook"
-        argv = [str(program), "-i", "inventory.yml", "play.yml", *arguments]
-        return Run(
-            subprocess.run(
-                [*argv, "--extra-vars", json.dumps(options)],
-                cwd=tmp_path,
-                env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(collections())},
-                capture_output=True,
-                text=True,
-                timeout=1200,
-                check=False,
-            )
-        )
+        return run_play(tmp_path, *arguments, **options)
 
     yield run
     done = run(entry="teardown")

@@ -10,15 +10,11 @@ The nodes are made and run no pods; what they offer is in their status, as kubel
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.integration.cluster.own_plays import run_play
 from tests.testbed import cluster_made
 from tests.tools.environments import collections
 from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
@@ -57,19 +53,11 @@ def made(name):
     return one
 
 
-class Run:
-    """A run: its exit status, its screen, and how many tasks changed something."""
-
-    def __init__(self, done):
-        self.status = done.returncode
-        self.output = done.stdout + done.stderr
-        self.changed = sum(int(count) for count in re.findall(r"changed=(\d+)", done.stdout))
-
-
 @pytest.fixture
 def play(api, tmp_path):
     cluster_made.create(api, [made(name) for name in HOSTS])
     hosts = {name: {"ansible_connection": "local", "facts": facts_of(name)} for name in HOSTS}
+    hosts["vendor-both"]["nvidia_dra_driver_enabled"] = "{{ only_here | default(false) }}"
     variables = {
         "kubegpu_kube": {"kubeconfig": str(api.kubeconfig)},
         "playbooks": f"{collections()}/ansible_collections/kubegpu/nodes/playbooks/tasks",
@@ -82,19 +70,7 @@ def play(api, tmp_path):
     (tmp_path / "play.yml").write_text(PLAY)
 
     def run(tasks, *arguments, **options):
-        program = Path(sys.executable).parent / "ansible-playbook"
-        argv = [str(program), "-i", "inventory.yml", "play.yml", *arguments]
-        return Run(
-            subprocess.run(
-                [*argv, "--extra-vars", json.dumps({"tasks": tasks, **options})],
-                cwd=tmp_path,
-                env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(collections())},
-                capture_output=True,
-                text=True,
-                timeout=1200,
-                check=False,
-            )
-        )
+        return run_play(tmp_path, *arguments, tasks=tasks, **options)
 
     yield run
     cluster_made.delete(api, [*HOSTS])
@@ -115,7 +91,8 @@ def selected(api, spec):
 
 def test_s17_each_vendor_gets_its_own_plugin_and_nothing_is_left(api, play):
     labeller = {"amd_device_plugin_labeller": True}
-    checked = play("kubernetes", "--check", "--diff", **labeller)
+    # Without --diff, with which each object is a call of its own (test_five_nodes.py has it).
+    checked = play("kubernetes", "--check", **labeller)
     assert checked.status == 0, checked.output
     assert daemonsets(api) == {}
     first = play("kubernetes", **labeller)
@@ -140,6 +117,18 @@ def test_s17_each_vendor_gets_its_own_plugin_and_nothing_is_left(api, play):
     left = api.kubectl("get", "clusterroles,clusterrolebindings,runtimeclasses", "-o", "name")
     assert "kubegpu" not in left and "runtimeclass" not in left
     assert "kubegpu" not in api.kubectl("get", "namespaces", "-o", "name")
+
+
+@pytest.mark.parametrize("tasks", ["kubernetes", "plan_kubernetes"])
+def test_hosts_that_differ_in_what_is_deployed_are_named_and_nothing_is_done(api, play, tasks):
+    done = play(tasks, only_here=True)
+    assert done.status != 0 and done.changed == 0, done.output
+    said = " ".join(done.output.split())
+    assert "nvidia_dra_driver_enabled differs between vendor-both and vendor-intel" in said
+    assert "Set it for all hosts of the cluster alike" in said
+    assert daemonsets(api) == {}
+    labels = api.kubectl("get", "nodes", "-l", LABEL, "-o", "name")
+    assert not any(name in labels for name in HOSTS)
 
 
 def test_s17_a_node_that_does_not_offer_its_gpus_says_why(api, play):

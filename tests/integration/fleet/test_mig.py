@@ -48,7 +48,7 @@ def on_node(command):
     return on_nodes(command, NODE)[NODE]
 
 
-def test_partition_boot_refusal_and_teardown(node):
+def test_s15_partition_boot_refusal_and_teardown(node, count_calls):
     before = on_node(ETC)
     predicted = site("--check", "--diff", **FIRST)
     assert predicted.status == 0, predicted.output
@@ -58,8 +58,9 @@ def test_partition_boot_refusal_and_teardown(node):
     assert run.changed() == predicted.changed()
     assert "mig: partition GPU 0: 7x 1g.5gb" in run.output
     assert on_node(LAYOUT) == SEVEN
-    again = site(**FIRST)
-    assert again.stats[NODE]["changed"] == 0
+    with count_calls() as calls:
+        again = site(**FIRST)
+    assert (again.stats[NODE]["changed"], calls[NODE]) == (0, 1)
     assert ("Partition", NODE) not in again.answers
 
     # As after a reboot.
@@ -94,3 +95,5 @@ def test_partition_boot_refusal_and_teardown(node):
     )
     assert on_node(ETC) == before
     assert on_node("ls /var/lib/kubegpu 2>/dev/null") == ""
+    # It had run, as at a boot.
+    assert on_node("systemctl list-units --all --no-legend 'kubegpu-mig*'") == ""

@@ -45,6 +45,9 @@ def test_where_a_host_is_monitored(method, kube, in_cluster, has_cluster):
     assert value("__gpu_monitoring_has_cluster", **given) is has_cluster
 
 
-@pytest.mark.parametrize("name", ["beside_others", "field_manager", "force_conflicts"])
-def test_what_the_first_host_decides_is_compared(name):
-    assert value("__gpu_monitoring_seen", **{f"gpu_monitoring_{name}": "x"})[name] == "x"
+@pytest.mark.parametrize(
+    ("name", "given", "seen"),
+    [("beside_others", "yes", True), ("field_manager", "x", "x"), ("force_conflicts", "yes", True)],
+)
+def test_what_the_first_host_decides_is_compared(name, given, seen):
+    assert value("__gpu_monitoring_seen", **{f"gpu_monitoring_{name}": given})[name] == seen
