@@ -6,11 +6,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
-import subprocess
 import time
 from typing import Any
 
@@ -118,41 +114,3 @@ def dpkg_is_consistent(node: Node) -> bool:
 def words(run: Run) -> str:
     """What the person at the keyboard reads of the failure, as plain text."""
     return json.dumps(run.messages()).replace("\\n", "\n")
-
-
-def family(pid: int) -> list[int]:
-    """A process and all that it started; Ansible's workers have sessions of their own."""
-    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True)
-    pairs = [list(map(int, line.split())) for line in listed.stdout.splitlines()]
-    found = [pid]
-    for one in found:
-        found.extend(child for child, parent in pairs if parent == one)
-    return found
-
-
-def session(pid: int) -> int | None:
-    """The session of a process; None where it has ended meanwhile, as a worker's ssh does."""
-    try:
-        return os.getsid(pid)
-    except ProcessLookupError:
-        return None
-
-
-def kill(controller: subprocess.Popen[str], *, workers: bool) -> list[int]:
-    """End a controller at once, with or without its workers; return the workers that live on."""
-    stopped: set[int] = set()
-    while True:
-        # What is stopped starts nothing new while the rest is looked for.
-        found = family(controller.pid)
-        chosen = {pid for pid in found if workers or session(pid) == controller.pid}
-        if chosen <= stopped:
-            break
-        for pid in chosen - stopped:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-        stopped |= chosen
-    for pid in stopped:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    controller.wait()
-    return [pid for pid in found if pid not in stopped]

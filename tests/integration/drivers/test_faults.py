@@ -26,13 +26,13 @@ from tests.integration.drivers.steps import (
     facts,
     held,
     installed,
-    kill,
     reached,
     settled,
     shell,
     words,
 )
 from tests.integration.fleet.playbooks import INVENTORY, play
+from tests.integration.killing import kill
 
 NODE = "drv-ubuntu24b"
 pytestmark = pytest.mark.xdist_group(NODE)

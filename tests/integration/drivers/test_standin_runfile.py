@@ -26,12 +26,12 @@ from tests.integration.drivers.steps import (
     dpkg_is_consistent,
     etc,
     facts,
-    family,
     installed,
     settled,
     shell,
     words,
 )
+from tests.integration.killing import family
 from tests.testbed.runfile import driver_name, write
 
 NODE = "drv-ubuntu24"

@@ -19,7 +19,7 @@ import time
 
 import pytest
 
-from tests.integration.drivers.steps import dpkg_is_consistent, facts, kill, shell
+from tests.integration.drivers.steps import dpkg_is_consistent, facts, shell
 from tests.integration.fleet.playbooks import (
     BIN,
     ETC,
@@ -28,14 +28,17 @@ from tests.integration.fleet.playbooks import (
     on_nodes,
     play,
 )
+from tests.integration.killing import kill
 from tests.testbed.paths import INVENTORY, REPOSITORY
+from tests.unit.fixtures.health_node import xid
 
 pytestmark = [
     pytest.mark.xdist_group("drv-up1"),
     pytest.mark.full(why="each run takes a minute; tests/integration/controller has stand-ins"),
 ]
 
-OLD, NEW = "580.95.05", "580.178.04"
+# From 590 on no package has the version in its name but the one that pins it.
+OLD, NEW = "595.58.03", "595.91.07"
 FIRST, SECOND, THIRD = NAMES = ("drv-up1", "drv-up2", "drv-up3")
 ALL = ":".join(NAMES)
 BOOT = "cat /proc/sys/kernel/random/boot_id"
@@ -46,10 +49,12 @@ LOOK = (
     "find /var/lib/kubegpu -type f ! -name '*.lock' -print0 | sort -z | xargs -0 sha256sum; "
     "systemctl show -P InvocationID containerd docker nvidia-persistenced"
 )
-# A service that has a GPU open is not waited for: the driver then needs a reboot. It comes back.
+# A service that has a GPU open is not waited for: the driver needs a reboot. It comes back, and
+# counts its starts.
+STARTS = "/root/standin-starts"
 UNIT = "/etc/systemd/system/standin-training.service"
-SERVICE = """[Service]
-ExecStart=bash -c 'until exec 7</dev/nvidia0; do sleep 1; done; sleep 3600'
+SERVICE = f"""[Service]
+ExecStart=bash -c 'echo >>{STARTS}; until exec 7</dev/nvidia0; do sleep 1; done; sleep 3600'
 [Install]
 WantedBy=multi-user.target
 """
@@ -57,18 +62,22 @@ WantedBy=multi-user.target
 SICK = f"""#!/bin/sh
 case "$*" in *"-b 0 "*)
     if grep -q {NEW} /proc/driver/nvidia/version; then
-        echo "$(date +%s).000000 $(hostname) kernel:" \\
-            "NVRM: Xid (PCI:0000:00:08): 79, GPU has fallen off the bus."
+        echo "$(date +%s).000000 $(hostname) kernel: {xid(79, gpu="0000:00:08.0")}"
     fi ;;
 esac
 exec /root/journalctl "$@"
 """
 
 
+COMPILER = "/var/lib/dkms/nvidia/build/nv.c:7:3: error: implicit declaration of a function"
+
+
 def variables(version, **more):
     return {
         "nvidia_driver_source": "nvidia",
         "nvidia_driver_version": version,
+        # The layers need device nodes, which are plain files here.
+        "gpu_upgrade_gate": ["health"],
         "gpu_upgrade_soak": 0,
         "gpu_upgrade_max_unavailable": "100%",
         **more,
@@ -78,7 +87,8 @@ def variables(version, **more):
 @pytest.fixture(scope="module")
 def nodes(fleet):
     """The nodes with the old driver, by name."""
-    run = play("site", "--limit", ALL, variables=variables(OLD), timeout=1800)
+    tags = ("--tags", "driver,toolkit,runtime")
+    run = play("site", *tags, "--limit", ALL, variables=variables(OLD), timeout=1800)
     assert run.status == 0, run.output
     return {name: fleet[name] for name in NAMES}
 
@@ -101,10 +111,16 @@ def upgrade(nodes, tmp_path):
 @contextlib.contextmanager
 def in_use(node):
     """A service that uses the GPU, also after a reboot."""
-    shell(node, f"cat >{UNIT} <<'END'\n{SERVICE}END\nsystemctl enable -q --now standin-training")
+    begin = "systemctl enable -q --now standin-training"
+    shell(node, f"rm -f {STARTS}; cat >{UNIT} <<'END'\n{SERVICE}END\n{begin}")
     opened = "test -e /proc/$(systemctl show -P MainPID standin-training)/fd/7"
     shell(node, f"timeout 60 sh -c 'until {opened}; do sleep 0.1; done'")
     yield
+    # It may be on its way up from a reboot.
+    deadline = time.monotonic() + 120
+    while shell(node, "systemctl is-system-running || true", check=False).strip() != "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
     shell(node, f"systemctl disable -q --now standin-training; rm {UNIT}; systemctl daemon-reload")
 
 
@@ -150,20 +166,21 @@ def test_a_trial_changes_no_byte(upgrade):
 
 def test_a_bad_canary_has_its_packages_back_and_others_are_not_touched(nodes, upgrade, sick):
     """The driver is in use: there is a reboot on the way there, and one on the way back."""
-    before, packages = on_nodes(LOOK, ALL), on_nodes(PACKAGES, FIRST)
-    boot = on_nodes(BOOT, FIRST)
+    before = on_nodes(LOOK, ALL)
+    things = {what: on_nodes(what, FIRST) for what in (PACKAGES, ETC)}
     with in_use(nodes[FIRST]):
-        run, report = upgrade()
+        # The configuration of containerd is of what goes back.
+        run, report = upgrade(nvidia_container_toolkit_containerd_set_default=True)
     assert run.status == 2, run.output
     assert outcomes(report) == {
         FIRST: "rolled_back", SECOND: "not_started", THIRD: "not_started",
     }  # fmt: skip
     one = report["hosts"][FIRST]
     assert (one["from"]["driver"], one["to"]["driver"]) == (OLD, OLD)
-    assert "fallen off the bus" in json.dumps(one) and one["rolled_back_because"]
+    assert "runtime" in " ".join(one["changes"]) and one["rolled_back_because"]
     assert f"1 failed ({FIRST})" in report["stopped"]
-    assert on_nodes(BOOT, FIRST) != boot
-    assert on_nodes(PACKAGES, FIRST) == packages
+    assert shell(nodes[FIRST], f"wc -l <{STARTS}").strip() == "3"
+    assert {what: on_nodes(what, FIRST) for what in things} == things
     assert loaded() == dict.fromkeys(NAMES, OLD) and left() == set()
     after = on_nodes(LOOK, ALL)
     assert {name: after[name] for name in NAMES[1:]} == {name: before[name] for name in NAMES[1:]}
@@ -171,7 +188,7 @@ def test_a_bad_canary_has_its_packages_back_and_others_are_not_touched(nodes, up
 
 def test_a_good_canary_and_a_bad_second_one_that_is_allowed(nodes, upgrade):
     packages = on_nodes(PACKAGES, SECOND)
-    shell(nodes[SECOND], "echo 'error: implicit declaration' >/opt/standin/dkms-fails")
+    shell(nodes[SECOND], f"echo '{COMPILER}' >/opt/standin/dkms-fails")
     run, report = upgrade(gpu_upgrade_max_failed=1)
     shell(nodes[SECOND], "rm /opt/standin/dkms-fails")
     assert run.status == 2, run.output

@@ -40,6 +40,7 @@ FAILING = {
     "package_set": ("_run", {"name": "nvidia", "state": "absent"}),
     "prometheus_gpu_files": ("module_runner", {}),
     "runfile_download": ("_run", {"url": "https://example.com/a.run"}),
+    "runtime_configuration": ("module_runner", {"name": "a", "state": "saved"}),
 }
 # The facts have problems of a node as data; reports, tables and variables are read by actions.
 NEVER_FAIL = {"gpu_node_facts", "fleet_report", "fleet_table", "fleet_variables"}
