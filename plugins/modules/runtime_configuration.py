@@ -19,7 +19,10 @@ description:
     content. A runtime that had no such file then is left as it is, and so is a file that another
     program wrote since.
   - Runtimes whose files are restored are restarted. If one does not work with them, it gets the
-    files back that it had before this task.
+    files back that it had before this task. A unit that failed is restarted, too; one that was
+    stopped is not.
+  - A restart may take as long as in the modules of the runtimes, with k3s and RKE2 ten minutes, and
+    CRI has to answer after it.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
@@ -55,6 +58,14 @@ options:
         description: The unit of CRI-O.
         type: str
         default: crio
+  containerd_restart:
+    description: Whether containerd may be restarted. RV(restart_required) tells what was not.
+    type: bool
+    default: true
+  crio_restart:
+    description: The same for CRI-O.
+    type: bool
+    default: true
   docker_restart:
     description:
       - V(if_idle) restarts dockerd if that stops no container, that is if none runs or
@@ -124,13 +135,22 @@ next_step:
   type: str
 """
 
+import os
 import typing
+from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.restart import (
+    restart_with_any,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact_lines
+from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import (
+    Settings as CrioSettings,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import restart_crio
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import read_info
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import Info
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import (
@@ -138,6 +158,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import
     module_runner,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import (
+    Daemon,
     read_daemon,
     restart,
 )
@@ -164,6 +185,8 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
         "default": {},
         "options": {name: {"type": "str", "default": name} for name in PREFIXES},
     },
+    "containerd_restart": {"type": "bool", "default": True},
+    "crio_restart": {"type": "bool", "default": True},
     "docker_restart": {
         "type": "str",
         "choices": ["never", "if_idle", "always"],
@@ -200,9 +223,12 @@ def _forget(store: StateStore, _name: str, check: bool) -> bool:
     return found
 
 
-def _may_restart(params: Values, name: str) -> bool:
-    if name != "docker" or params["docker_restart"] == "always":
-        return True
+def _may_restart(params: Values, name: str, daemon: Daemon) -> bool:
+    if name != "docker":
+        return bool(params[f"{name}_restart"])
+    # A dockerd that does not run stops no container by its start.
+    if params["docker_restart"] == "always" or not daemon.active:
+        return bool(params["docker_restart"] != "never")
     info = Info.from_api(read_info(params["docker_socket"]))
     return params["docker_restart"] == "if_idle" and info is not None and info.idle is True
 
@@ -215,8 +241,10 @@ def _restore(params: Values, store: StateStore, run: Runner, check: bool) -> Val
         result["left"] += [{"path": one.path, "reason": one.reason} for one in left]
         written = [change for change in changes if change.changed]
         unit = (params["units"] or {}).get(name) or name
-        needed = bool(written) and read_daemon(run, unit).active
-        restarts = needed and _may_restart(params, name)
+        daemon = read_daemon(run, unit)
+        # The reason why it failed may be the file that is now replaced.
+        needed = bool(written) and daemon.exists and (daemon.active or daemon.tried)
+        restarts = needed and _may_restart(params, name, daemon)
         if not check:
             _write(store, run, name, unit, changes, restarts)
         result["restored"] += [change.after.path for change in written]
@@ -234,9 +262,11 @@ def _write(
     changes: list[FileChange],
     restarts: bool,
 ) -> None:
-    def load() -> None:
-        restart(run, unit)
-
+    load = {
+        "containerd": partial(restart_with_any, run, unit, os.path.lexists),
+        "docker": partial(restart, run, unit),
+        "crio": partial(restart_crio, run, CrioSettings(unit=unit)),
+    }[name]
     service = Service(name, unit, run, load if restarts else None, load)
     change_runtime(store, changes, service)
 

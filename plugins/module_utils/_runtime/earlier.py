@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.errors import KubegpuError
@@ -60,26 +60,74 @@ def plan_restore(
     known = {key: _parse(key, one) for key, one in saved.items() if key.startswith(prefix)}
     if not known:
         return [], []
-    target_of = {file.path: file for file, _record in known.values()}
-    now: dict[str, FileState] = {}
-    changes, left = [], []
-    for key, record in store.records(prefix).items():
-        current = read_file(record.path)
-        earlier = known.get(key)
+    records = store.records(prefix)
+    saved_as = {file.path: file for file, _record in known.values()}
+    found = {record.path: read_file(record.path) for record in records.values()}
+    targets: dict[str, FileState] = {}
+    foreign = set()
+    for key, record in records.items():
+        path, current = record.path, found[record.path]
         undo, original = store.undo_target(key, current)
-        target = target_of.get(record.path, original)
-        ours = record.continues(current.sha256) or current.sha256 == target.sha256
-        if not ours or (record.path not in target_of and undo is Undo.REMOVE_LINES):
-            left.append(Left(record.path, "another program wrote it since the upgrade changed it"))
+        target = _keeping(record, saved_as[path], current) if path in saved_as else original
+        # Two handlers may have one file: the record that knows it best says who owns it now.
+        if path not in targets or record.after_sha256 == current.sha256:
+            targets[path] = target
+        if current.sha256 != target.sha256 and (
+            not record.continues(current.sha256)
+            or _edited_since(record, known.get(key))
+            or (path not in saved_as and undo is Undo.REMOVE_LINES)
+        ):
+            foreign.add(path)
+    changes = []
+    now = dict(found)
+    for key, record in records.items():
+        before, target = now[record.path], targets[record.path]
+        if record.path in foreign:
             continue
-        # Two handlers may have one file: the first change writes it, both have a record.
-        before = now.setdefault(record.path, current)
+        earlier = known.get(key)
         if earlier is None:
             changes.append(FileChange(key, before, target, undo=True))
         elif before != target or record.details != earlier[1].details:
             changes.append(FileChange(key, before, target, details=earlier[1].details))
+        # The first change of a file writes it.
         now[record.path] = target
+    left = [Left(path, "another program wrote it since it was saved") for path in sorted(foreign)]
+    for path, file in saved_as.items():
+        if path not in found and read_file(path).sha256 != file.sha256:
+            left.append(Left(path, "this collection's settings were taken out of it since"))
     return changes, left
+
+
+def _edited_since(record: FileRecord, earlier: tuple[FileState, FileRecord] | None) -> bool:
+    """Return whether another program wrote the file between two writes of ours since the save."""
+    return record.edited and not (earlier is not None and earlier[1].edited)
+
+
+def _keeping(record: FileRecord, saved: FileState, current: FileState) -> FileState:
+    """Return the saved file with the mode, owner and ACL that others gave it since our last write.
+
+    A file with the saved content stays as it is.
+    """
+    if current.sha256 == saved.sha256:
+        return current
+    if not current.exists or not saved.exists:
+        return saved
+    original = replace(
+        record,
+        before_mode=saved.mode,
+        before_uid=saved.uid,
+        before_gid=saved.gid,
+        before_attributes=attributes_to_json(saved.attributes),
+    )
+    uid, gid = original.restored_owner(current.uid, current.gid)
+    attributes = original.restored_attributes(attributes_to_json(current.attributes))
+    return replace(
+        saved,
+        mode=original.restored_mode(current.mode),
+        uid=uid,
+        gid=gid,
+        attributes=attributes_from_json(attributes),
+    )
 
 
 def _to_json(state: FileState) -> dict[str, Any]:

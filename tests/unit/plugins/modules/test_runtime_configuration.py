@@ -10,6 +10,9 @@ import json
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
+    restart as containerd_restart,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     KubegpuError,
     RolledBackError,
@@ -169,22 +172,29 @@ def test_a_record_that_was_changed_by_hand_is_an_error(node):
 
 
 class Systemd:
-    """Stand-in of systemctl: the units run, and one of them may not start."""
+    """Stand-in of systemctl: all units have one state, and one of them may not start."""
 
-    def __init__(self):
-        self.restarted, self.broken = [], ""
+    def __init__(self, state="active"):
+        self.restarted, self.broken, self.state, self.limits = [], "", state, []
+        self.answers = {}
 
-    def __call__(self, argv, **_options):
+    def __call__(self, argv, timeout=None, **_options):
+        if argv[0] != "systemctl":
+            return self.answers.get(argv[0], Result(127, "", ""))
         if argv[1] == "restart":
+            self.limits.append(timeout)
             self.restarted.append(argv[-1])
             if argv[-1] == self.broken:
                 return Result(1, "", "it does not start")
-        return Result(0, "LoadState=loaded\nActiveState=active\nMainPID=0\n", "")
+        return Result(0, f"LoadState=loaded\nActiveState={self.state}\nMainPID=0\n", "")
 
 
 def restore(node, systemd, **options):
     units = {"containerd": "a", "docker": "b", "crio": "c"}
-    given = {"docker_restart": "if_idle", "docker_socket": str(node.folder / "none"), **options}
+    given = {
+        "docker_restart": "if_idle", "docker_socket": str(node.folder / "none"),
+        "containerd_restart": True, "crio_restart": True, **options,
+    }  # fmt: skip
     params = {**node.options("restored"), "units": units, **given}
     return runtime_configuration._apply(params, systemd, False)
 
@@ -215,3 +225,117 @@ def test_a_runtime_that_does_not_start_keeps_what_it_had(node):
         restore(node, systemd)
     assert isinstance(error.value, RolledBackError) and node.files() == before
     assert systemd.restarted == ["c", "c"]
+
+
+def test_an_edit_before_another_write_of_ours_is_kept(node):
+    node.configure(crio=False)
+    node.ask("saved")
+    node.configure(crio=False, set_default=True)
+    node.docker.write_bytes(node.docker.read_bytes().replace(b"journald", b"syslog"))
+    node.configure("more", crio=False)
+    text = node.docker.read_bytes()
+    assert b"syslog" in text
+    answer = node.ask("restored")
+    assert (answer["changed"], node.docker.read_bytes()) == (False, text)
+    assert [one["path"] for one in answer["left"]] == [str(node.docker)]
+
+
+def test_an_edit_before_the_change_does_not_hinder_it(node):
+    node.configure(crio=False)
+    node.docker.write_bytes(node.docker.read_bytes().replace(b"journald", b"syslog"))
+    node.configure("more", crio=False)
+    text = node.docker.read_bytes()
+    node.ask("saved")
+    node.configure(crio=False, set_default=True)
+    assert node.ask("restored")["restored"] == [str(node.docker)]
+    assert node.docker.read_bytes() == text
+
+
+def test_a_mode_that_others_gave_since_is_kept(node):
+    node.docker.chmod(0o644)
+    node.configure(crio=False)
+    node.ask("saved")
+    node.configure(crio=False, set_default=True)
+    node.docker.chmod(0o600)
+    before = json.loads(node.state.read_text())["values"][runtime_configuration.KEY]["files"]
+    assert node.ask("restored")["restored"] == [str(node.docker)]
+    assert node.docker.stat().st_mode & 0o777 == 0o600
+    assert {one["file"]["mode"] for one in before.values()} == {0o644}
+    assert not node.ask("restored")["changed"]
+
+
+def test_a_file_without_a_record_is_told(node):
+    node.configure()
+    node.configure(crio=False)
+    node.ask("saved")
+    node.configure(crio=False, state="absent")
+    answer = node.ask("restored")
+    assert not answer["changed"] and node.docker.read_bytes() == ADMINS
+    assert [(one["path"], "taken out" in one["reason"]) for one in answer["left"]] == [
+        (str(node.docker), True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "options", "restarted", "required"),
+    [
+        # A dockerd that does not run stops no container by its start.
+        ("failed", {}, ["b"], []),
+        ("activating", {}, ["b"], []),
+        ("inactive", {}, [], []),
+        ("failed", {"docker_restart": "never"}, [], ["b"]),
+    ],
+)
+def test_a_runtime_that_failed_is_started_with_what_is_restored(
+    node, state, options, restarted, required
+):
+    node.configure(crio=False)
+    node.ask("saved")
+    node.configure(crio=False, set_default=True)
+    systemd = Systemd(state)
+    answer = restore(node, systemd, **options)
+    assert (answer["restarted"], answer["restart_required"]) == (restarted, required)
+    assert systemd.restarted == restarted
+
+
+def test_a_restart_of_cri_o_may_be_forbidden(node):
+    node.configure()
+    node.ask("saved")
+    node.configure(set_default=True)
+    answer = restore(node, Systemd(), crio_restart=False)
+    assert (answer["restarted"], answer["restart_required"]) == ([], ["c"])
+
+
+NO_CRI = "TYPE ID PLATFORMS STATUS\nio.containerd.content.v1 content - ok\n"
+BAD_CRI = "TYPE ID PLATFORMS STATUS\nio.containerd.grpc.v1 cri - error\n"
+READY = '{"status": {"conditions": [{"type": "RuntimeReady", "status": true}]}}'
+
+
+@pytest.mark.parametrize(
+    ("marker", "crictl", "ctr", "limit", "serves"),
+    [
+        ("", Result(0, READY, ""), Result(127, "", ""), 60, True),
+        ("/var/lib/rancher/k3s", Result(0, READY, ""), Result(127, "", ""), 600, True),
+        # The restored file switches CRI off.
+        ("", Result(1, "", "unimplemented"), Result(0, NO_CRI, ""), 60, True),
+        ("", Result(1, "", "refused"), Result(0, BAD_CRI, ""), 60, False),
+        ("", Result(1, "", "refused"), Result(1, "", "refused"), 60, False),
+    ],
+)
+def test_containerd_gets_its_time_and_has_to_serve(monkeypatch, marker, crictl, ctr, limit, serves):
+    systemd = Systemd()
+    for program in ("crictl", "ctr"):
+        systemd.answers[program] = systemd.answers[
+            f"/var/lib/rancher/k3s/data/current/bin/{program}"
+        ] = {"crictl": crictl, "ctr": ctr}[program]
+    waited = []
+
+    def wait(probe, handler, timeout):
+        waited.append((probe().ready, handler, timeout))
+
+    monkeypatch.setattr(containerd_restart, "wait_until_ready", wait)
+    containerd_restart.restart_with_any(
+        systemd, "a", lambda path: bool(marker) and path.startswith(marker)
+    )
+    assert systemd.restarted == ["a"] and systemd.limits == [limit]
+    assert waited == [(serves, None, limit)]
