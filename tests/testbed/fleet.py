@@ -217,6 +217,20 @@ _FOR_DRIVERS = (
         kernel="6.8.0-85-generic",
         kernels=("6.8.0-90-generic",),
     ),
+    # For what is done to several of them, in batches.
+    *(
+        Node(
+            name,
+            name,
+            "bookworm",
+            (_nvidia("0000:00:08.0", 0x2236, 0x1482),),
+            "A10",
+            files=("drivers", "drivers-ubuntu24"),
+            archive="ubuntu",
+            kernel="6.8.0-90-generic",
+        )
+        for name in ("drv-up1", "drv-up2", "drv-up3")
+    ),
     # Two of the GPUs of an MI300X board.
     Node(
         "drv-amd",

@@ -7,15 +7,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Callable
 
+from .._host.command import Runner
 from .._host.files import changed_since, sha256
 from .._host.systemd import restart
 from .._record.transaction import FileChange
 from .._runtime.config_file import ConfigFile, decode, table
-from .._runtime.cri import CriStatus, read_status, wait_until_ready
+from .._runtime.cri import CriStatus, read_status, read_status_or_off, wait_until_ready
 from .config import disabled_cri, import_pattern
 from .data import CRI_TABLE, Version
-from .distributions import ctr_command
+from .distributions import ctr_command, find_distribution
 from .host import Host, folder_of
 
 # The keys of what a running containerd has loaded begin with it.
@@ -139,6 +141,23 @@ class Restarter:
             return read_status(run, socket, distribution.crictl, ctr)
 
         wait_until_ready(probe, handler, self.host.settings.restart_timeout)
+
+
+def restart_with_any(run: Runner, unit: str, exists: Callable[[str], bool]) -> None:
+    """Restart containerd with files that were not read, and wait until it serves.
+
+    The distribution that is on the node says how long that may take.
+
+    :raises KubegpuError: it does not serve in time.
+    """
+    found, _marker = find_distribution(exists)
+    ctr = ctr_command(found, exists)
+    restart(run, unit, found.restart_timeout)
+    wait_until_ready(
+        lambda: read_status_or_off(run, found.socket, found.crictl, ctr),
+        None,
+        found.restart_timeout,
+    )
 
 
 def cri_off(files: tuple[ConfigFile, ...]) -> bool:

@@ -244,21 +244,26 @@ class CrioRuntime:
         return [replace(change, after=before, undo=True)] if undo is Undo.RESTORE else []
 
     def _restart(self, handler: str | None) -> None:
-        run, unit = self._dependencies.run, self.settings.unit
+        restart_crio(self._dependencies.run, self.settings, handler)
 
-        def probe() -> CriStatus:
-            info = run(
-                ["crictl", f"--runtime-endpoint=unix://{self.settings.socket}", "--timeout=5s",
-                 "info"]
-            )  # fmt: skip
-            if info.rc == 127:
-                return CriStatus(read_daemon(run, unit).active, message=f"{unit} does not run")
-            return (
-                read_info(info.stdout) if info.ok else CriStatus(False, message=info.last_output())
-            )
 
-        restart(run, unit, self.settings.restart_timeout)
-        wait_until_ready(probe, handler, self.settings.restart_timeout)
+def restart_crio(run: Runner, settings: Settings, handler: str | None = None) -> None:
+    """Restart CRI-O and wait until it is ready and, if given, has the handler.
+
+    :raises KubegpuError: it does not become ready in time.
+    """
+    unit = settings.unit
+
+    def probe() -> CriStatus:
+        info = run(
+            ["crictl", f"--runtime-endpoint=unix://{settings.socket}", "--timeout=5s", "info"]
+        )
+        if info.rc == 127:
+            return CriStatus(read_daemon(run, unit).active, message=f"{unit} does not run")
+        return read_info(info.stdout) if info.ok else CriStatus(False, message=info.last_output())
+
+    restart(run, unit, settings.restart_timeout)
+    wait_until_ready(probe, handler, settings.restart_timeout)
 
 
 def _state(own: FileState, text: str | None) -> FileState:

@@ -19,7 +19,10 @@ _JOURNAL_LINES = 15
 
 @dataclass(frozen=True)
 class Daemon:
-    """A unit and its main process. ``started`` is Unix time. A stopped unit has no process."""
+    """A unit and its main process. ``started`` is Unix time. A stopped unit has no process.
+
+    ``tried``: it is to run but does not: it failed, or is still being started.
+    """
 
     unit: str
     exists: bool
@@ -28,6 +31,7 @@ class Daemon:
     started: float | None = None
     command_line: tuple[str, ...] = ()
     start_id: str | None = None
+    tried: bool = False
 
     @property
     def identity(self) -> str | None:
@@ -44,9 +48,10 @@ def read_daemon(run: Runner, unit: str, pid_file: str | None = None) -> Daemon:
     properties = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
     exists = properties.get("LoadState", "not-found") not in ("not-found", "")
     active = properties.get("ActiveState") in ("active", "reloading")
+    tried = properties.get("ActiveState") in ("failed", "activating")
     pid = _read_pid(pid_file) or int(properties.get("MainPID", "0") or 0)
     if pid <= 0:
-        return Daemon(unit, exists, active)
+        return Daemon(unit, exists, active, tried=tried)
     return Daemon(
         unit,
         exists,
@@ -55,6 +60,7 @@ def read_daemon(run: Runner, unit: str, pid_file: str | None = None) -> Daemon:
         process_started(pid),
         process_command_line(pid),
         process_start_id(pid),
+        tried,
     )
 
 

@@ -71,6 +71,15 @@ def read_plugins(text: str) -> CriStatus:
 
     CRI is one plugin or several, by release; all of them must run.
     """
+    states = _cri_plugins(text)
+    if not states:
+        return CriStatus(False, message="ctr plugins ls names no CRI plugin")
+    wrong = {name: state for name, state in states.items() if state != "ok"}
+    message = ", ".join(f"{name}: {state}" for name, state in wrong.items())
+    return CriStatus(not wrong, message=message)
+
+
+def _cri_plugins(text: str) -> dict[str, str]:
     states = {}
     for line in text.splitlines():
         fields = line.split()
@@ -79,11 +88,17 @@ def read_plugins(text: str) -> CriStatus:
             or fields[0] == "io.containerd.cri.v1"
         ):
             states[f"{fields[0]}.{fields[1]}"] = fields[-1]
-    if not states:
-        return CriStatus(False, message="ctr plugins ls names no CRI plugin")
-    wrong = {name: state for name, state in states.items() if state != "ok"}
-    message = ", ".join(f"{name}: {state}" for name, state in wrong.items())
-    return CriStatus(not wrong, message=message)
+    return states
+
+
+def read_status_or_off(run: Runner, socket: str, crictl: str, ctr: tuple[str, ...]) -> CriStatus:
+    """Return the status as :func:`read_status`; ready also if containerd serves without CRI."""
+    status = read_status(run, socket, crictl, ctr)
+    if status.ready:
+        return status
+    plugins = run([*ctr, "--address", socket, "--timeout=5s", "plugins", "ls"], timeout=10)
+    off = plugins.ok and plugins.stdout.strip() and not _cri_plugins(plugins.stdout)
+    return CriStatus(True) if off else status
 
 
 def wait_until_ready(

@@ -19,7 +19,14 @@ _OF_CLUSTER = ("allocatable", "pod")
 
 # They do not show that the node is worse than before.
 _UNPROVEN = frozenset(
-    ("gate_failed", "not_verified", "cluster_not_asked", "reboot_left", "dcgm_not_run")
+    (
+        "gate_failed",
+        "not_verified",
+        "cluster_not_asked",
+        "reboot_left",
+        "dcgm_not_run",
+        "early_hook_failed",
+    )
 )
 
 Object = Mapping[str, Any]

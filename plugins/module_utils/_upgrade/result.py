@@ -131,6 +131,7 @@ def report(
             "evicted": result.get("evicted") or [],
             "findings": result.get("findings") or [*one["findings"], *one["blocks"]],
             "rolled_back_because": result.get("rolled_back_because") or "",
+            "passed": bool(result.get("passed")),
         }
     bad = sorted(name for name, one in hosts.items() if one["outcome"] in BAD)
     return {
@@ -152,7 +153,9 @@ def rows(data: Object) -> list[dict[str, Any]]:
         outcome = one["outcome"]
         notes = [_note(finding) for finding in one["findings"]] if outcome != DONE else []
         if one["rolled_back_because"]:
-            what = "restored" if outcome == ROLLED_BACK else "not restored completely; it failed"
+            # After a good way back, a hook or the release may fail.
+            good = outcome == ROLLED_BACK or one["passed"]
+            what = "restored" if good else "not restored completely; it failed"
             notes.insert(0, f"{what}, because: {one['rolled_back_because']}")
         if outcome in KEPT and not one["began"]:
             notes.append("nothing on it was changed. Next step: run the upgrade again")

@@ -48,10 +48,12 @@ MODULES = (
     "nvidia_repository",
     "package_set",
     "prometheus_gpu_files",
+    "runtime_configuration",
 )
-# They only look, or are about a cluster.
+# They only look, keep a record, or are about a cluster.
 LOOKING = (
     "gpu_cluster_info", "gpu_node_facts", "gpu_node_health", "gpu_node_verify", "node_gpu_label",
+    "runtime_configuration",
 )  # fmt: skip
 ACTION = """
 import json, os
@@ -105,7 +107,7 @@ class ActionModule(ActionBase):
             done.touch()
         answer = {{"changed": NAME not in LOOKING, "reboot_required": lost == "reboot",
                   "not_available": task_vars.get("standin_missing", []),
-                  "packages": {{}}}}
+                  "packages": {{}}, "left": [], "restart_required": []}}
         return {{**result, **answer}}
 """
 

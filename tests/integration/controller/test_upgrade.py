@@ -36,7 +36,10 @@ def outcomes(report):
 
 def changes(run):
     """Return the calls that change a node or the cluster."""
-    looking = ("gpu_cluster_info", "gpu_node_facts", "gpu_node_health", "gpu_node_verify")
+    looking = (
+        "gpu_cluster_info", "gpu_node_facts", "gpu_node_health", "gpu_node_verify",
+        "runtime_configuration",
+    )  # fmt: skip
     return [
         (host, name, state)
         for host, name, state in run.calls

@@ -108,3 +108,80 @@ def test_a_killed_run_is_finished_or_only_given_back(hosts, state):
     assert run.status == 0, run.screen
     assert outcomes(report) == {"gpu1": "unchanged", "gpu2": "released", "gpu3": "unchanged"}
     assert hosts.held() == {} and states(run, "gpu2") == ["released"]
+
+
+HOOKS = ("before_drain", "before_change", "before_gate", "before_release")
+HOOK = """
+- name: Write it down
+  ansible.builtin.shell: "echo {name} {{{{ inventory_hostname }}}} >>{notes}"
+- name: Ask the service
+  ansible.builtin.fail:
+    msg: The service does not answer.
+  when: standin_hook | default('') == '{name}'
+"""
+
+
+def test_tasks_of_the_user_and_a_failure_of_each(hosts, tmp_path):
+    notes, files = tmp_path / "notes", {}
+    for name in HOOKS:
+        path = tmp_path / f"{name}.yml"
+        path.write_text(HOOK.format(name=name, notes=notes), encoding="utf-8")
+        files[name] = str(path)
+    given = {
+        "gpu_upgrade_hooks": files,
+        "gpu_upgrade_canary": 0,
+        "gpu_upgrade_batch": "100%",
+        "gpu_upgrade_max_unavailable": "100%",
+    }
+    wrong = {**given, "gpu_upgrade_hooks": {"before_gate": "/nowhere.yml"}}
+    run, report = upgrade(hosts, **wrong)
+    assert run.status == 2 and report is None and hosts.held() == {}
+    assert "gpu_upgrade_hooks.before_gate: /nowhere.yml is no file" in run.words()
+    unknown = tmp_path / "unknown.yml"
+    unknown.write_text("- name: Ask\n  kubegpu.nodes.no_such_module:\n", encoding="utf-8")
+    wrong = {**given, "gpu_upgrade_hooks": {**files, "before_gate": str(unknown)}}
+    run, report = upgrade(hosts, **wrong)
+    # It is seen before any hook runs, and before a node is taken out of work.
+    assert run.status != 0 and report is None and hosts.held() == {} and not notes.exists()
+    assert not any(states(run, name) for name in HOSTS)
+
+    own = dict(zip(HOSTS, ({"standin_hook": name} for name in HOOKS[1:]), strict=True))
+    run, report = upgrade(hosts, own=own, **given)
+    assert run.status == 2, run.screen
+    # The one that fails before the gate fails after the way back, too.
+    assert outcomes(report) == {"gpu1": "blocked", "gpu2": "failed", "gpu3": "failed"}
+    for name in HOSTS:
+        (finding,) = report["hosts"][name]["findings"]
+        assert finding["code"] == ("early_hook_failed" if name == "gpu1" else "hook_failed")
+        assert finding["cause"] == "Ask the service: The service does not answer."
+    assert report["hosts"]["gpu2"]["rolled_back_because"] == finding["cause"]
+    assert report["hosts"]["gpu2"]["to"] == {}
+    assert report["hosts"]["gpu3"]["to"]["driver"] == NEW
+    # gpu1 was not changed and is given back; the others stay.
+    assert hosts.held() == {"gpu2": "gpu-upgrade", "gpu3": "gpu-upgrade"}
+    assert hosts.records() == ["gpu2", "gpu3"]
+    assert not [call for call in run.calls if call[:2] == ("gpu1", "nvidia_driver")]
+    said = [line.split() for line in notes.read_text(encoding="utf-8").splitlines()]
+    # What the first hook did is taken back by the last one.
+    assert [name for name, host in said if host == "gpu1"] == [*HOOKS[:2], HOOKS[3]]
+    assert [name for name, host in said if host == "gpu2"] == [*HOOKS[:3], HOOKS[2]]
+    assert [name for name, host in said if host == "gpu3"] == list(HOOKS)
+
+    # A node that the run above left is neither given back nor restored.
+    own = {name: {"standin_hook": "before_drain"} for name in HOSTS}
+    run, report = upgrade(hosts, own=own, gpu_upgrade_max_failed=3, **given)
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "blocked", "gpu2": "failed", "gpu3": "failed"}
+    for one in report["hosts"].values():
+        assert [finding["code"] for finding in one["findings"]] == ["early_hook_failed"]
+        assert one["rolled_back_because"] == ""
+    assert hosts.held() == {"gpu2": "gpu-upgrade", "gpu3": "gpu-upgrade"}
+    assert hosts.records() == ["gpu2", "gpu3"]
+    assert "nvidia_driver" not in {module for _host, module, _state in run.calls}
+
+    notes.unlink()
+    run, report = upgrade(hosts, **given)
+    assert run.status == 0, run.screen
+    assert outcomes(report) == dict.fromkeys(HOSTS, "done") and hosts.held() == {}
+    said = notes.read_text(encoding="utf-8").splitlines()
+    assert sorted(said) == sorted(f"{name} {host}" for name in HOOKS for host in HOSTS)

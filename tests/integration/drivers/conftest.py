@@ -34,11 +34,13 @@ _BRING_UP_TIMEOUT = 3600
 
 
 def node_of(nodeid: str) -> str:
-    """Return the name of the node that a test works on."""
+    """Return the name of the node that a test works on; of several, the first."""
     if "debian" in nodeid:
         return "drv-debian12" if "debian12" in nodeid else "drv-debian13"
     if "test_amd" in nodeid:
         return "drv-amd"
+    if "test_upgrade" in nodeid.partition("::")[0]:
+        return "drv-up1"
     return "drv-ubuntu24b" if "test_faults" in nodeid or "[nvidia]" in nodeid else "drv-ubuntu24"
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -34,6 +33,7 @@ from tests.integration.drivers.steps import (
     words,
 )
 from tests.integration.fleet.playbooks import INVENTORY, play
+from tests.integration.killing import kill
 
 NODE = "drv-ubuntu24b"
 pytestmark = pytest.mark.xdist_group(NODE)
@@ -249,44 +249,6 @@ def test_killed_half_way(node):
     assert dpkg_is_consistent(node)
     assert facts(node)["driver"]["loaded"] == VERSION
     assert set(installed(node)) - held(node) <= {"nvidia-modprobe"}
-
-
-def family(pid):
-    """A process and all that it started; Ansible's workers have sessions of their own."""
-    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True)
-    pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
-    found = [pid]
-    for one in found:
-        found.extend(child for child, parent in pairs if parent == one)
-    return found
-
-
-def session(pid):
-    """The session of a process; None where it has ended meanwhile, as a worker's ssh does."""
-    try:
-        return os.getsid(pid)
-    except ProcessLookupError:
-        return None
-
-
-def kill(controller, *, workers):
-    """End a controller at once, with or without its workers; return the workers that live on."""
-    stopped = set()
-    while True:
-        # What is stopped starts nothing new while the rest is looked for.
-        found = family(controller.pid)
-        chosen = {pid for pid in found if workers or session(pid) == controller.pid}
-        if chosen <= stopped:
-            break
-        for pid in chosen - stopped:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-        stopped |= chosen
-    for pid in stopped:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    controller.wait()
-    return [pid for pid in found if pid not in stopped]
 
 
 def ended(pids):

@@ -31,6 +31,7 @@ from tests.integration.drivers.steps import (
     shell,
     words,
 )
+from tests.integration.killing import family
 from tests.testbed.runfile import driver_name, write
 
 NODE = "drv-ubuntu24"
@@ -95,16 +96,6 @@ def there(node, version):
     assert driver["managed"] and not driver["pending"] and not driver["pending_reboot"]
     assert driver["services"]["nvidia-persistenced"] == "active"
     assert not installed(node)
-
-
-def family(pid):
-    """A process and all that it started; Ansible's workers have sessions of their own."""
-    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True)
-    pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
-    found = [pid]
-    for one in found:
-        found.extend(child for child, parent in pairs if parent == one)
-    return found
 
 
 def cached(node):

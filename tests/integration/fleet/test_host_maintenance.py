@@ -11,8 +11,6 @@ a device file with the name of one, and what the test bed's nodes have of a driv
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import time
 
@@ -26,6 +24,7 @@ from tests.integration.fleet.playbooks import (
     play,
     run_module,
 )
+from tests.integration.killing import kill
 from tests.testbed import slurm
 from tests.testbed.paths import INVENTORY, REPOSITORY
 
@@ -156,7 +155,7 @@ def test_hosts_with_docker_are_upgraded_and_a_killed_run_is_finished(containers,
     assert on_nodes(LEFT, NODES) == each("")
 
     nodes.converged = True
-    # The canary waits in its gate, its containers stopped; then the controller dies.
+    # The containers of the canary are stopped; then the controller dies.
     argv = [str(BIN / "ansible-playbook"), "-i", str(INVENTORY), "kubegpu.nodes.upgrade", *LIMIT]
     given = {**VARIABLES, "gpu_upgrade_file": str(report), "gpu_upgrade_soak": 3600}
     with subprocess.Popen(
@@ -164,13 +163,16 @@ def test_hosts_with_docker_are_upgraded_and_a_killed_run_is_finished(containers,
         cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,
     ) as process:  # fmt: skip
-        deadline = time.monotonic() + 300
-        while running(on_nodes(LOOK, "gpu1")["gpu1"]) and time.monotonic() < deadline:
-            assert process.poll() is None
-            time.sleep(1)
-        os.killpg(process.pid, signal.SIGKILL)
+        try:
+            deadline = time.monotonic() + 300
+            while running(on_nodes(LOOK, "gpu1")["gpu1"]):
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(1)
+        finally:
+            # With its workers, of which one would wait in the gate for an hour.
+            kill(process, workers=True)
     assert on_nodes(LOOK, "gpu3")["gpu3"] == containers["gpu3"]
-    assert on_nodes(LEFT, "gpu1")["gpu1"]
+    assert not running(on_nodes(LOOK, "gpu1")["gpu1"]) and on_nodes(LEFT, "gpu1")["gpu1"]
 
     run, told = upgrade(report)
     assert run.status == 0, run.output

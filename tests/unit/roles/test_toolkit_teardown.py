@@ -45,7 +45,12 @@ def test_every_module_of_the_role_is_taken_back():
     }
     assert {"docker_runtime", "containerd_runtime", "crio_runtime", "package_set"} <= done
     assert done <= {module for module, _arguments, _task in TEARDOWN}
-    assert {arguments["state"] for _module, arguments, _task in TEARDOWN} == {"absent"}
+    # What an upgrade has saved of the runtimes is forgotten.
+    assert {(module, arguments["state"]) for module, arguments, _task in TEARDOWN} == {
+        (module, "forgotten" if module == "runtime_configuration" else "absent")
+        for module, _arguments, _task in TEARDOWN
+    }
+    assert "runtime_configuration" in {module for module, _arguments, _task in TEARDOWN}
 
 
 @pytest.mark.parametrize("engine", ["docker", "containerd", "crio"])

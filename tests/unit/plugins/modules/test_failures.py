@@ -43,6 +43,7 @@ FAILING = {
     "package_set": ("_run", {"name": "nvidia", "state": "absent"}),
     "prometheus_gpu_files": ("module_runner", {}),
     "runfile_download": ("_run", {"url": "https://example.com/a.run"}),
+    "runtime_configuration": ("module_runner", {"name": "a", "state": "saved"}),
 }
 # Bundles, reports, tables, variables and reboots are actions.
 NEVER_FAIL = {"fleet_bundle", "fleet_report", "fleet_table", "fleet_variables", "node_reboot"}

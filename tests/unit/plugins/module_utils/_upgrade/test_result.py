@@ -120,6 +120,9 @@ def test_a_batch_does_not_take_the_quorum():
 def test_the_way_back_is_for_what_is_wrong_with_the_node():
     assert calls_for_way_back([{"code": "reboot_left"}, {"code": "gpu_lost"}])
     assert not calls_for_way_back([{"code": "gate_failed"}, {"code": "not_verified"}])
+    # A hook before the change tells nothing of the change, also of one that an earlier run began.
+    assert not calls_for_way_back([{"code": "early_hook_failed"}])
+    assert calls_for_way_back([{"code": "hook_failed"}])
 
 
 def test_what_the_drains_of_a_host_left():
@@ -195,6 +198,9 @@ def test_a_way_back_that_failed_is_told_as_such():
     result = {"outcome": "failed", "began": True, "rolled_back_because": "nvml: no answer"}
     (one,) = rows(told(plan(planned("a")), {"a": result}))
     assert one["notes"][0].startswith("not restored completely; it failed, because: nvml")
+    # What failed came after the way back: a hook, or giving the node back.
+    (one,) = rows(told(plan(planned("a")), {"a": {**result, "passed": True}}))
+    assert one["notes"][0] == "restored, because: nvml: no answer"
 
 
 def test_the_table_of_the_plan():

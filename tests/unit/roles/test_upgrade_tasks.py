@@ -1,0 +1,104 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the tasks of the upgrade do in which order, and with which records and hooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from ansible.playbook.task_include import TaskInclude
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import calls_for_way_back
+
+ROLES = Path(__file__).parents[3] / "roles"
+HOOKS = ("before_drain", "before_change", "before_gate", "before_release")
+
+
+def read(name, role="gpu_upgrade"):
+    return yaml.safe_load((ROLES / role / name).read_text(encoding="utf-8"))
+
+
+def position(tasks, module):
+    """Return where the first task with a module is."""
+    return next(number for number, task in enumerate(tasks) if module in task)
+
+
+def test_the_record_goes_before_what_belongs_to_it():
+    tasks = read("tasks/release.yml")
+    order = [
+        position(tasks, module)
+        for module in (
+            "ansible.builtin.file",
+            "kubegpu.nodes.runtime_configuration",
+            "kubegpu.nodes.gpu_node_maintenance",
+        )
+    ]
+    assert order == sorted(order)
+
+
+def test_a_record_is_used_on_a_node_that_a_run_holds_only():
+    (block,) = read("tasks/record.yml")
+    assert "action == 'resume'" in block["vars"]["__gpu_upgrade_resumed"]
+    tasks = block["block"]
+    slurp = tasks[position(tasks, "ansible.builtin.slurp")]
+    assert slurp["when"].startswith("__gpu_upgrade_resumed and ")
+    copy = tasks[position(tasks, "ansible.builtin.copy")]["ansible.builtin.copy"]
+    assert copy["force"] == "{{ not __gpu_upgrade_resumed }}"
+
+
+def test_servers_of_kubernetes_are_restarted_one_by_one():
+    (block,) = read("tasks/restore.yml")
+    tasks = block["block"]
+    task = tasks[position(tasks, "kubegpu.nodes.runtime_configuration")]
+    assert task["throttle"] == "{{ __gpu_upgrade_containerd_at_once }}"
+    own, other = (
+        read("vars/main.yml", role)[f"__{role}_containerd_at_once"]
+        for role in ("gpu_upgrade", "nvidia_container_toolkit")
+    )
+    assert own == other
+    # They are restarted, or not, as the role may restart them.
+    options = task["kubegpu.nodes.runtime_configuration"]
+    for engine in ("containerd", "docker", "crio"):
+        name = f"nvidia_container_toolkit_{engine}_restart"
+        default = read("defaults/main.yml", "nvidia_container_toolkit")[name]
+        assert name in options[f"{engine}_restart"]
+        assert (
+            f"default({str(default).lower() if default is True else repr(default)})"
+            in (options[f"{engine}_restart"])
+        )
+
+
+def test_hooks_are_loaded_before_anything_is_touched():
+    tasks = read("tasks/plan.yml")
+    check, load = tasks[:2]
+    assert "ansible.builtin.fail" in check and "run_once" not in check
+    include = load["ansible.builtin.include_tasks"]
+    assert include["apply"] == {"when": False} and "realpath" in include["file"]
+    # Ansible's own check of the keywords.
+    assert TaskInclude.load(dict(load)).args["apply"] == {"when": False}
+    for task in (check, load):
+        # A node can be given back whatever the hooks are.
+        assert "not gpu_upgrade_release | bool" in task["when"]
+    assert check["any_errors_fatal"] is True
+
+
+def test_a_hook_before_the_change_has_a_code_of_its_own():
+    (block,) = read("tasks/hook.yml")
+    code = block["vars"]["__gpu_upgrade_code"]
+    early = code.split(" if ")[0].split("'")[1]
+    assert not calls_for_way_back([{"code": early}]) and calls_for_way_back(
+        [{"code": code.split(" else ")[1].split("'")[1]}]
+    )
+    assert [hook for hook in HOOKS if repr(hook) in code] == ["before_drain", "before_change"]
+    # A connection that was lost in a task of the user shows in a module of the collection.
+    assert "kubegpu.nodes.runtime_configuration" in block["block"][-1]
+
+
+def test_a_blocked_node_runs_the_hook_before_its_release():
+    hooks = [task for task in read("tasks/main.yml") if "hook.yml" in str(task)]
+    assert {task["vars"]["__gpu_upgrade_hook"] for task in hooks} == {*HOOKS}
+    assert hooks[-1]["vars"]["__gpu_upgrade_hook"] == "before_release"
+    assert "gpu_upgrade_result.outcome in ['done', 'rolled_back', 'blocked']" in hooks[-1]["when"]
