@@ -44,7 +44,6 @@ options:
   units:
     description: The units of the runtimes.
     type: dict
-    default: {}
     suboptions:
       containerd:
         description: The unit of containerd, or of the distribution that it belongs to.
@@ -182,7 +181,6 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "state": {"type": "str", "choices": ["saved", "restored", "forgotten"], "required": True},
     "units": {
         "type": "dict",
-        "default": {},
         "options": {name: {"type": "str", "default": name} for name in PREFIXES},
     },
     "containerd_restart": {"type": "bool", "default": True},
