@@ -24,7 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     seconds,
     take_over,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import run_told
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import run_with_progress
 
 _MODULE = "kubegpu.nodes.cuda_toolkit"
 _PACKAGES = "kubegpu.nodes.package_set"
@@ -48,7 +48,7 @@ class ActionModule(PhasedAction):
                 )
             else:
                 text = f"CUDA toolkits: {phase}"
-                answer = run_told(self, _MODULE, arguments, variables, text)
+                answer = run_with_progress(self, _MODULE, arguments, variables, text)
             answer.pop("invocation", None)
             take_over(answer, result)
             return or_fail(answer)

@@ -15,7 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection imp
     lost_connection_fails,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import take_over
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import run_told
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import run_with_progress
 
 _MODULE = "kubegpu.nodes.gpu_node_acceptance"
 # Seconds for the end of a test, and for DCGM's engine.
@@ -48,7 +48,7 @@ class ActionModule(ActionBase):
         else:
             # The module says what is wrong with its options.
             text = "running gpu_node_acceptance"
-            answer = run_told(self, _MODULE, options, task_vars or {}, text)
+            answer = run_with_progress(self, _MODULE, options, task_vars or {}, text)
         take_over(answer, result)
         result.update(answer)
         return result

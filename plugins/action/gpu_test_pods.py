@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import some_names
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import some_names
 
 
 class ActionModule(ModuleAction):

@@ -13,7 +13,7 @@ from ansible.plugins.action.reboot import ActionModule as RebootAction
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import telling
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import show_progress
 
 
 class ActionModule(RebootAction):
@@ -23,6 +23,6 @@ class ActionModule(RebootAction):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        with telling(self, task_vars, "waiting until the node has rebooted"):
+        with show_progress(self, task_vars, "waiting until the node has rebooted"):
             result: dict[str, Any] = super().run(tmp, task_vars)
         return result

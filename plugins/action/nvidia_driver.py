@@ -31,7 +31,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     seconds,
     take_over,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import run_told
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import run_with_progress
 
 _MODULE = "kubegpu.nodes.nvidia_driver"
 _PACKAGES = "kubegpu.nodes.package_set"
@@ -227,7 +227,7 @@ class _DriverChange:
             )
         else:
             text = f"NVIDIA driver: {phase}"
-            answer = run_told(self._action, _MODULE, arguments, self._task_vars, text)
+            answer = run_with_progress(self._action, _MODULE, arguments, self._task_vars, text)
         answer.pop("invocation", None)
         take_over(answer, self._result)
         return or_fail(answer)

@@ -15,7 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import Prox
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import run_told
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import run_with_progress
 
 _MODULE = "kubegpu.nodes.package_set"
 _TIMEOUT = 3600
@@ -83,12 +83,14 @@ class ActionModule(ProxiedAction):
         if boolean(options.get("background", False), strict=False):
             limit = int(options.get("timeout", _TIMEOUT))
             return run_in_background(self, name, arguments, variables, limit=limit, what=what)
-        return run_told(self, name, arguments, variables, f"{what}: running")
+        return run_with_progress(self, name, arguments, variables, f"{what}: running")
 
     def _module(
         self, options: dict[str, Any], variables: dict[str, Any], **internal: Any
     ) -> dict[str, Any]:
-        answer = run_told(self, _MODULE, {**options, **internal}, variables, "running package_set")
+        answer = run_with_progress(
+            self, _MODULE, {**options, **internal}, variables, "running package_set"
+        )
         answer.pop("invocation", None)
         return answer
 

@@ -54,7 +54,7 @@ options:
         description: Name or path of C(nvbandwidth).
         type: str
       gpu_burn:
-        description: Name or path of C(gpu_burn). Beside it lies C(compare.ptx).
+        description: Name or path of C(gpu_burn). C(compare.ptx) has to be in its folder.
         type: str
   test:
     description: The test. Required with O(step=test).

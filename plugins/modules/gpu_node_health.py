@@ -26,6 +26,7 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.driver_hang
 attributes:
   check_mode:
     description: Reads the same as without check mode.
@@ -70,34 +71,6 @@ options:
         findings, and RV(new) and RV(mended) are returned.
     type: dict
     default: {}
-  driver_hang:
-    description: >-
-      C(gpu_node.driver_hang) of facts that were read shortly before. C(nvidia-smi) is not called
-      again.
-    type: dict
-    suboptions:
-      program:
-        description: The program that did not answer.
-        type: str
-        required: true
-      pid:
-        description: Its process ID; 0 if it is not known.
-        type: int
-        default: 0
-      seconds:
-        description: Seconds for which it was waited.
-        type: float
-        default: 0.0
-      state:
-        description: Its state in the kernel. V(D) cannot be interrupted.
-        type: str
-      wchan:
-        description: The function of the kernel in which it waited.
-        type: str
-      left:
-        description: Whether it is still there after SIGKILL.
-        type: bool
-        default: false
 seealso:
   - module: kubegpu.nodes.gpu_node_verify
   - module: kubegpu.nodes.gpu_node_facts

@@ -31,6 +31,7 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.driver_hang
 attributes:
   check_mode:
     description: >-
@@ -161,34 +162,6 @@ options:
     description: Seconds for the driver to answer.
     type: int
     default: 60
-  driver_hang:
-    description: >-
-      C(gpu_node.driver_hang) of facts that were read shortly before. The driver is not asked again,
-      and no container is started.
-    type: dict
-    suboptions:
-      program:
-        description: The program that did not answer.
-        type: str
-        required: true
-      pid:
-        description: Its process ID; 0 if it is not known.
-        type: int
-        default: 0
-      seconds:
-        description: Seconds for which it was waited.
-        type: float
-        default: 0.0
-      state:
-        description: Its state in the kernel. V(D) cannot be interrupted.
-        type: str
-      wchan:
-        description: The function of the kernel in which it waited.
-        type: str
-      left:
-        description: Whether it is still there after SIGKILL.
-        type: bool
-        default: false
   containerd_socket:
     description: >-
       Socket of containerd. If this is the default, and the node runs k3s, RKE2, k0s or MicroK8s,

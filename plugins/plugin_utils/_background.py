@@ -24,10 +24,10 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._job_step import (
     look_command,
     read_job,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import (
-    Teller,
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import (
+    Progress,
     duration,
-    run_told,
+    run_with_progress,
 )
 
 display = Display()
@@ -62,7 +62,7 @@ def run_in_background(
     :raises AnsibleConnectionFailure: the node was unreachable for too long.
     """
     if action._task.check_mode:
-        return run_told(action, name, arguments, task_vars, f"{what}: running")
+        return run_with_progress(action, name, arguments, task_vars, f"{what}: running")
     started = _start(action, name, arguments, task_vars, limit)
     job = started.get("ansible_job_id")
     if started.get("failed") or not job:
@@ -122,7 +122,7 @@ class _Waiter:
         :param limit: seconds.
         """
         begin = answered = self._clock()
-        teller = Teller(self._action, self._task_vars, self._clock)
+        progress = Progress(self._action, self._task_vars, self._clock)
         pause, lost = 1.0, False
         while True:
             self._sleep(pause)
@@ -134,10 +134,10 @@ class _Waiter:
                 if status.get("finished"):
                     return status
                 # The node may have rebooted: the job is looked at first.
-                if lost or not teller.pause:
+                if lost or not progress.pause:
                     job = self._look()
                     lost = False
-                    teller.tell(self._text(job), limit)
+                    progress.show(self._text(job), limit)
                     if not job.alive:
                         return self._last_words()
             except _Lost as error:

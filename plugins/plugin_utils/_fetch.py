@@ -23,9 +23,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum imp
     parse_checksum,
     shown,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import (
-    run_told,
-    telling,
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import (
+    run_with_progress,
+    show_progress,
 )
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ class _Fetch:
             templar=self.action._templar,
             shared_loader_obj=self.action._shared_loader_obj,
         )
-        with telling(self.action, self.task_vars, "copying the runfile to the node"):
+        with show_progress(self.action, self.task_vars, "copying the runfile to the node"):
             answer = action.run(task_vars=self.task_vars)
         if answer.get("failed"):
             self._remove(target)
@@ -300,7 +300,9 @@ class _Fetch:
             self._module("ansible.builtin.file", {"path": target, "state": "absent"})
 
     def _module(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        return run_told(self.action, name, arguments, self.task_vars, "preparing the runfile")
+        return run_with_progress(
+            self.action, name, arguments, self.task_vars, "preparing the runfile"
+        )
 
 
 def _wrong(name: str, wanted: str, seen: str, done: str) -> KubegpuError:

@@ -18,7 +18,7 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import telling
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import show_progress
 
 # Set by the plays that work in batches.
 VARIABLE = "__kubegpu_lost_connection_fails"
@@ -58,7 +58,7 @@ class ModuleAction(NormalAction):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        with telling(self, task_vars, self.waits_for(self._task.args)):
+        with show_progress(self, task_vars, self.waits_for(self._task.args)):
             result: dict[str, Any] = super().run(tmp, task_vars)
         return result
 

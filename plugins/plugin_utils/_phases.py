@@ -14,8 +14,8 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection imp
     VARIABLE,
     lost_connection_fails,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import run_with_progress
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import ProxiedAction
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import run_told
 
 # Modules that run detached from the connection: a download can be gigabytes.
 _LONG = ("kubegpu.nodes.runfile_download",)
@@ -176,4 +176,4 @@ class PhasedAction(ProxiedAction):
         """
         if name in _LONG:
             return run_in_background(self, name, arguments, task_vars, limit=limit, what=what)
-        return run_told(self, name, arguments, task_vars, f"{what}: running")
+        return run_with_progress(self, name, arguments, task_vars, f"{what}: running")

@@ -18,7 +18,7 @@ _FOR_PLANS = (
     "module_utils._toolkit.plan",
     "plugin_utils._report.hosts",
     # Of the actions.
-    "plugin_utils._telling",
+    "plugin_utils._progress",
 )
 
 

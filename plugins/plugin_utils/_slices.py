@@ -24,13 +24,13 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection imp
     lost_connection_fails,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import take_over
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import (
-    Teller,
-    telling_lines,
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import (
+    Progress,
+    show_lines,
 )
 
 _SLICE = 30
-# Seconds: the lines of a slice that ends in time are newer than those that would be told in it.
+# Seconds: the lines of a slice that ends in time are newer than those that would be shown in it.
 _LATE = 10
 _TEXTS = {
     "cordoned": "cordoning the nodes",
@@ -60,9 +60,9 @@ class SlicedAction(ActionBase):
         playbook = parent_identity()
         if options.get("lease"):
             options["lease"] = {**options["lease"], "_process": playbook}
-        teller = Teller(self, task_vars)
+        progress = Progress(self, task_vars)
         doing = _TEXTS.get(str(options.get("state")), f"running {self.module}")
-        first = lines = [f"{teller.host}: {doing}"]
+        first = lines = [f"{progress.host}: {doing}"]
         carry: dict[str, Any] | None = None
         requests: dict[str, int] = {}
         changed, ended = False, ""
@@ -73,7 +73,7 @@ class SlicedAction(ActionBase):
             internal = {"_slice": _SLICE, **({"_carry": carry} if carry else {})}
             # A slice may last longer than planned, and the other states are one call.
             late = _LATE if options.get("state") == "drained" else 0
-            with telling_lines(teller, lines, late):
+            with show_lines(progress, lines, late):
                 answer: dict[str, Any] = self._execute_module(
                     module_name=f"kubegpu.nodes.{self.module}",
                     module_args={**options, **internal},
@@ -97,5 +97,5 @@ class SlicedAction(ActionBase):
             if not carry:
                 result.update(answer, **({"changed": True} if changed else {}))
                 return result
-            if not teller.pause:
-                teller.tell_all(lines)
+            if not progress.pause:
+                progress.show_all(lines)

@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._telling import telling
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import show_progress
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._tomlkit import with_parser
 
 
@@ -32,7 +32,7 @@ class TomlAction(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         asynchronous = self._task.async_val
         # A restart of k3s or RKE2 takes minutes.
-        with telling(self, task_vars, f"running {self.module.rpartition('.')[2]}"):
+        with show_progress(self, task_vars, f"running {self.module.rpartition('.')[2]}"):
             result.update(
                 self._execute_module(
                     module_name=self.module,

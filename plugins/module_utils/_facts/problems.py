@@ -125,6 +125,7 @@ def _not_answering(node: Mapping[str, Any], nvml_error: str) -> Finding | None:
     if not node["driver"]["loaded"]:
         return None
     if node.get("driver_hang"):
+        # Imported only with a driver that hangs: the node compiles each imported file.
         from .._diagnosis.common import driver_hangs  # noqa: PLC0415
 
         return driver_hangs(node["driver_hang"])

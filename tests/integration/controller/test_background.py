@@ -26,7 +26,7 @@ STANDIN_ACTION = """
 from pathlib import Path
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _background, _telling
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _background, _progress
 
 
 class ActionModule(ActionBase):
@@ -34,19 +34,19 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
-        _telling._FIRST = 2.0
+        _progress._FIRST = 2.0
         arguments = dict(self._task.args)
         limit = arguments.pop("limit")
         told = arguments.pop("told", None)
         if told:
             # A job that waits for this file ends after its progress was on the screen.
-            tell = _telling.Teller.tell
+            show = _progress.Progress.show
 
-            def tell_and_mark(teller, *given):
-                tell(teller, *given)
+            def show_and_mark(progress, *given):
+                show(progress, *given)
                 Path(told).touch()
 
-            _telling.Teller.tell = tell_and_mark
+            _progress.Progress.show = show_and_mark
         result.update(
             _background.run_in_background(
                 self, "ansible.builtin.command", arguments, task_vars, limit=limit, what="The job"

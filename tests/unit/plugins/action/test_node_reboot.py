@@ -17,7 +17,7 @@ from ansible.plugins.action.reboot import ActionModule as RebootAction
 
 from ansible_collections.kubegpu.nodes.plugins.action.node_reboot import ActionModule
 from ansible_collections.kubegpu.nodes.plugins.modules import node_reboot
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _telling
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _progress
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import VARIABLE
 
 HOST = {"inventory_hostname": "gpu1"}
@@ -49,8 +49,8 @@ def test_its_options_are_those_of_ansible():
 
 def test_its_result_is_that_of_ansible_and_the_wait_is_told(action, monkeypatch):
     lines = []
-    monkeypatch.setattr(_telling, "_FIRST", 0.0)
-    monkeypatch.setattr(_telling.display, "display", lambda text, stderr: lines.append(text))
+    monkeypatch.setattr(_progress, "_FIRST", 0.0)
+    monkeypatch.setattr(_progress.display, "display", lambda text, stderr: lines.append(text))
 
     def run(plugin, tmp, task_vars):
         deadline = time.monotonic() + 20

@@ -16,14 +16,14 @@ from ansible_collections.kubegpu.nodes.plugins.action import (
     gpu_host_maintenance,
     gpu_node_maintenance,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _progress
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _slices as action
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _telling
 
 
 @pytest.fixture
 def shown(monkeypatch):
     lines = []
-    monkeypatch.setattr(_telling.display, "display", lambda text, stderr: lines.append(text))
+    monkeypatch.setattr(_progress.display, "display", lambda text, stderr: lines.append(text))
     return lines
 
 
@@ -67,7 +67,7 @@ def test_one_call_if_nothing_is_left(run, shown):
 
 def test_slices_carry_and_show_what_is_waited_for(run, shown, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(_telling.Teller.__init__, "__defaults__", (lambda: now[0],))
+    monkeypatch.setattr(_progress.Progress.__init__, "__defaults__", (lambda: now[0],))
     pending = {"changed": True, "_progress": ["n1: waiting for ml/a"], "warnings": ["w"]}
     result, calls = run(
         {**pending, "_carry": {"pending": {"n1": 1}}, "requests": {"list": 3, "patch": 1}},
@@ -91,8 +91,8 @@ def test_slices_carry_and_show_what_is_waited_for(run, shown, monkeypatch):
 
 
 def test_a_slice_that_lasts_long_is_told(run, shown, monkeypatch):
-    monkeypatch.setattr(_telling, "_FIRST", 0.05)
-    monkeypatch.setattr(_telling, "_NEXT", 0.05)
+    monkeypatch.setattr(_progress, "_FIRST", 0.05)
+    monkeypatch.setattr(_progress, "_NEXT", 0.05)
     monkeypatch.setattr(action, "_LATE", 0.01)
 
     def until_told():
@@ -117,7 +117,7 @@ def test_a_slice_that_lasts_long_is_told(run, shown, monkeypatch):
 
 def test_a_slice_without_lines_is_told_too(run, shown, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(_telling.Teller.__init__, "__defaults__", (lambda: now[0],))
+    monkeypatch.setattr(_progress.Progress.__init__, "__defaults__", (lambda: now[0],))
     run(
         {"changed": True, "_progress": [], "_carry": {"waited": 30}},
         {"changed": True},

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tell what a long task waits for, and since when: after half a minute, then once a minute.
+"""Progress of long tasks: what they wait for, and how long; after 30 s, then once a minute.
 
 The lines go to standard error and to Ansible's log. Ansible does not flush standard output while a
 task runs, so that a line there reaches a file or a pipe only with the next task; and a program may
@@ -43,10 +43,10 @@ def some_names(named: Any) -> str:
     return f"{shown} and {more} more" if more > 0 else shown or "no node"
 
 
-class Teller:
-    """Tells the lines of a task or of one of its steps, each in its time.
+class Progress:
+    """Shows the lines of a task or of one of its steps when they are due.
 
-    :param action: the task's action. With ``no_log``, only the time is told.
+    :param action: the task's action. With ``no_log``, only the time is shown.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ class Teller:
         """The seconds until a line is due; 0 if one is."""
         return max(0.0, self._due - self._clock())
 
-    def tell(self, text: str, limit: float = 0) -> None:
-        """Tell this of the host, whether or not it is time.
+    def show(self, text: str, limit: float = 0) -> None:
+        """Show this for the host, whether or not a line is due.
 
         :param limit: seconds that the task may take; 0 if that is not known.
         """
-        self.tell_all([f"{self.host}: {text}"], limit)
+        self.show_all([f"{self.host}: {text}"], limit)
 
-    def tell_all(self, lines: Iterable[str], limit: float = 0) -> None:
-        """Tell lines that name their host themselves."""
+    def show_all(self, lines: Iterable[str], limit: float = 0) -> None:
+        """Show lines that name their host themselves."""
         now = self._clock()
         self._due = now + _NEXT
         time_of_all = f"for {duration(now - self._begin)}"
@@ -85,8 +85,8 @@ class Teller:
 
 
 @contextlib.contextmanager
-def telling_lines(teller: Teller, lines: Iterable[str], late: float = 0) -> Iterator[None]:
-    """Tell the lines while the block runs, which cannot tell anything itself.
+def show_lines(progress: Progress, lines: Iterable[str], late: float = 0) -> Iterator[None]:
+    """Show the lines while the block runs, which cannot show anything itself.
 
     The thread ends before the block is left: a process that exits while it writes to Ansible's
     queue would leave the queue locked.
@@ -96,12 +96,12 @@ def telling_lines(teller: Teller, lines: Iterable[str], late: float = 0) -> Iter
     ended = threading.Event()
 
     def work() -> None:
-        while not ended.wait(teller.pause + late):
-            teller.tell_all(lines)
+        while not ended.wait(progress.pause + late):
+            progress.show_all(lines)
 
-    thread = threading.Thread(target=work, name="kubegpu-telling", daemon=True)
+    thread = threading.Thread(target=work, name="kubegpu-progress", daemon=True)
     try:
-        # A machine that has no thread left tells nothing; the task itself goes on.
+        # A machine that has no thread left shows nothing; the task itself goes on.
         with contextlib.suppress(RuntimeError):
             thread.start()
         yield
@@ -112,14 +112,16 @@ def telling_lines(teller: Teller, lines: Iterable[str], late: float = 0) -> Iter
 
 
 @contextlib.contextmanager
-def telling(action: ActionBase, task_vars: dict[str, Any] | None, text: str) -> Iterator[None]:
-    """Tell ``text`` of the host while the block runs."""
-    teller = Teller(action, task_vars)
-    with telling_lines(teller, [f"{teller.host}: {text}"]):
+def show_progress(
+    action: ActionBase, task_vars: dict[str, Any] | None, text: str
+) -> Iterator[None]:
+    """Show ``text`` for the host while the block runs."""
+    progress = Progress(action, task_vars)
+    with show_lines(progress, [f"{progress.host}: {text}"]):
         yield
 
 
-def run_told(
+def run_with_progress(
     action: ActionBase,
     name: str,
     arguments: dict[str, Any],
@@ -127,7 +129,7 @@ def run_told(
     text: str,
 ) -> dict[str, Any]:
     """Run the module ``name`` and return its result, as ``_execute_module`` would."""
-    with telling(action, task_vars, text):
+    with show_progress(action, task_vars, text):
         answer: dict[str, Any] = action._execute_module(
             module_name=name, module_args=arguments, task_vars=task_vars
         )

@@ -22,11 +22,11 @@ from tests.tools.environments import collections
 pytestmark = pytest.mark.full(why="another part of Ansible than the unit tests of the lines")
 
 STANDIN_ACTION = """
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _telling
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _progress
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
 
-_telling._FIRST = 1.0
-_telling._NEXT = 1.0
+_progress._FIRST = 1.0
+_progress._NEXT = 1.0
 
 
 class ActionModule(ModuleAction):

@@ -17,7 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.action import (
     gpu_test_pods,
     node_pause,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _telling as telling
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _progress
 
 HOST = {"inventory_hostname": "gpu1"}
 
@@ -31,7 +31,7 @@ def told(monkeypatch):
         assert stderr
         lines.append(text)
 
-    monkeypatch.setattr(telling.display, "display", display)
+    monkeypatch.setattr(_progress.display, "display", display)
     return lines
 
 
@@ -49,12 +49,12 @@ class Clock:
 def lines_of(seconds, told, **options):
     """Return the seconds at which a task that lasts this long tells."""
     clock, found = Clock(), []
-    teller = telling.Teller(action(**options), HOST, clock)
+    progress = _progress.Progress(action(**options), HOST, clock)
     for second in range(seconds + 1):
         clock.now = 1000.0 + second
-        if not teller.pause:
+        if not progress.pause:
             found.append(second)
-            teller.tell("waiting", limit=600)
+            progress.show("waiting", limit=600)
     return found
 
 
@@ -67,11 +67,11 @@ def test_the_first_line_comes_after_half_a_minute_then_one_each_minute(told):
 
 def test_lines_that_come_late_are_told_once():
     clock = Clock()
-    teller = telling.Teller(action(), HOST, clock)
+    progress = _progress.Progress(action(), HOST, clock)
     clock.now += 600
-    assert teller.pause == 0
-    teller.tell("waiting")
-    assert teller.pause == 60
+    assert progress.pause == 0
+    progress.show("waiting")
+    assert progress.pause == 60
 
 
 def test_with_no_log_only_the_time_is_told(told):
@@ -80,19 +80,19 @@ def test_with_no_log_only_the_time_is_told(told):
 
 
 def test_what_would_move_the_cursor_is_escaped(told):
-    teller = telling.Teller(action(), HOST, Clock())
-    teller.tell_all(["n1: waiting for a\rb\x1b[2J"])
+    progress = _progress.Progress(action(), HOST, Clock())
+    progress.show_all(["n1: waiting for a\rb\x1b[2J"])
     assert told == ["n1: waiting for a\\rb\\x1b[2J, for 0:00"]
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(telling, "_FIRST", 0.05)
-    monkeypatch.setattr(telling, "_NEXT", 0.05)
+    monkeypatch.setattr(_progress, "_FIRST", 0.05)
+    monkeypatch.setattr(_progress, "_NEXT", 0.05)
 
 
 def test_a_block_that_tells_nothing_itself_is_told(told, quick):
-    with telling.telling(action(), HOST, "waiting for it"):
+    with _progress.show_progress(action(), HOST, "waiting for it"):
         deadline = time.monotonic() + 20
         while len(told) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -103,9 +103,9 @@ def test_a_machine_without_a_thread_left_runs_the_block(told, monkeypatch):
     def start(thread):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(telling.threading.Thread, "start", start)
+    monkeypatch.setattr(_progress.threading.Thread, "start", start)
     done = []
-    with telling.telling(action(), HOST, "waiting"):
+    with _progress.show_progress(action(), HOST, "waiting"):
         done.append(1)
     assert done and told == []
 
@@ -118,25 +118,26 @@ def test_a_module_is_told_while_it_runs(told, quick):
         return given
 
     plugin = types.SimpleNamespace(_task=action()._task, _execute_module=execute)
-    assert telling.run_told(plugin, "kubegpu.nodes.package_set", {"a": 1}, HOST, "running") == {
+    name = "kubegpu.nodes.package_set"
+    assert _progress.run_with_progress(plugin, name, {"a": 1}, HOST, "running") == {
         "module_name": "kubegpu.nodes.package_set", "module_args": {"a": 1}, "task_vars": HOST
     }  # fmt: skip
     assert told[0].startswith("gpu1: running, for 0:")
 
 
 def test_a_short_block_is_not_told_and_an_error_ends_the_lines(told):
-    with pytest.raises(OSError), telling.telling(action(), HOST, "waiting"):
+    with pytest.raises(OSError), _progress.show_progress(action(), HOST, "waiting"):
         raise OSError
-    names = [thread.name for thread in telling.threading.enumerate()]
-    assert told == [] and "kubegpu-telling" not in names
+    names = [thread.name for thread in _progress.threading.enumerate()]
+    assert told == [] and "kubegpu-progress" not in names
 
 
 def test_of_many_names_the_first_are_shown():
-    assert telling.some_names({f"gpu{number}": {} for number in range(1, 8)}) == (
+    assert _progress.some_names({f"gpu{number}": {} for number in range(1, 8)}) == (
         "gpu1, gpu2, gpu3, gpu4, gpu5 and 2 more"
     )
     # Options are not validated yet.
-    assert telling.some_names("{{ none }}") == telling.some_names(None) == "no node"
+    assert _progress.some_names("{{ none }}") == _progress.some_names(None) == "no node"
 
 
 def waits_for(module, check=False, **options):
