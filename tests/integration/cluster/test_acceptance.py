@@ -161,7 +161,7 @@ def test_a_test_that_hangs_ends_with_all_that_it_started(bed):
     run, host = bed.accept("hangs", gpu_acceptance_level="quick", gpu_acceptance_timeout=2)
     assert run.status == 2, run.output
     assert [one["code"] for one in host["findings"]] == ["test_timed_out"]
-    left = on_nodes("grep -lsa dcgmi /proc/[0-9]*/cmdline | grep -v /proc/$$/ | wc -l", HOST)
+    left = on_nodes("grep -lsa '[d]cgmi' /proc/[0-9]*/cmdline | wc -l", HOST)
     assert left[HOST].strip() == "0", on_nodes("ps -ef", HOST)
     assert bed.taints() == [f"{MARK}=pending:NoSchedule"]
 

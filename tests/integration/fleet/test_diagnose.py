@@ -206,6 +206,6 @@ def test_a_support_bundle_has_no_secrets_and_a_list_of_what_is_in_it(converged, 
         assert name in names, name
     for shown in (run.output, predicted.output):
         assert f"In {bundle}" in shown and "Not read" in shown
-    assert "said token=***" in content[f"hosts/{WHOLE}/logs/nvidia-imex.log"]
+    assert 'said token="***" https://***@' in content[f"hosts/{WHOLE}/logs/nvidia-imex.log"]
     whole = "\n".join(content.values())
     assert SECRET not in whole and SECRET not in run.output and "process_name" not in whole
