@@ -22,7 +22,7 @@ description:
   - If the packages cannot be installed, the previous state is restored. If the module does not
     load, the cause is diagnosed and reported.
   - Does not add the repository. The role P(kubegpu.nodes.nvidia_driver#role) adds it with
-    M(kubegpu.nodes.nvidia_repository).
+    M(kubegpu.nodes.package_repository).
 options:
   state:
     description:
@@ -269,7 +269,7 @@ attributes:
     platforms: debian
 seealso:
   - module: kubegpu.nodes.gpu_node_facts
-  - module: kubegpu.nodes.nvidia_repository
+  - module: kubegpu.nodes.package_repository
   - module: kubegpu.nodes.package_set
 """
 

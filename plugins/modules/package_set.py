@@ -195,7 +195,7 @@ attributes:
   platform:
     platforms: debian, rhel, suse
 seealso:
-  - module: kubegpu.nodes.nvidia_repository
+  - module: kubegpu.nodes.package_repository
   - module: ansible.builtin.apt
   - module: ansible.builtin.dnf
   - module: community.general.zypper

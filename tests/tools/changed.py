@@ -48,7 +48,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/amd_driver_plan.py", _CODE | _DRIVERS | {"controller"}),
     ("plugins/*/amd_container_toolkit_plan.py", _CODE | {"packages", "controller"}),
     ("plugins/*/package_set.py", _CODE | _PACKAGES),
-    ("plugins/*/nvidia_repository.py", _CODE | _PACKAGES),
+    ("plugins/*/package_repository.py", _CODE | _PACKAGES),
     ("plugins/*/nvidia_driver*.py", _CODE | _DRIVERS),
     ("plugins/*/nvidia_mig*.py", _CODE | _NODES | {"controller"}),
     ("plugins/*/gpu_exporter*.py", _CODE | {"fleet"}),

@@ -131,11 +131,11 @@ AREAS: dict[str, dict[str, str]] = {
         "_formats/openpgp": "_formats/openpgp _repository/rpm_keyring _packages/trust_guards",
         "_repository/rpm_keyring": "_repository/rpm_keyring _repository/rpm",
         "_repository/plan": "_repository/apt _repository/rpm _packages/trust_guards "
-        "plugins/modules/test_nvidia_repository.py",
+        "plugins/modules/test_package_repository.py",
         "_repository/addresses": "_repository/addresses _repository/apt _repository/rpm",
         "_repository/comments": "_repository/apt _repository/rpm",
-        "_repository/apt": "_repository/apt plugins/modules/test_nvidia_repository.py",
-        "_repository/rpm": "_repository/rpm plugins/modules/test_nvidia_repository.py",
+        "_repository/apt": "_repository/apt plugins/modules/test_package_repository.py",
+        "_repository/rpm": "_repository/rpm plugins/modules/test_package_repository.py",
     },
 }
 

@@ -30,7 +30,7 @@ _EXPLANATIONS: tuple[tuple[str, str, str], ...] = (
         r"|Signature verification failed|GPG signature verification error|bad GPG signature"
         r"|Public key for \S+ is not installed|GPG key .*not (?:trusted|known)|NOKEY",
         "A repository's signature is not accepted.",
-        "Correct the key of the repository that is named; kubegpu.nodes.nvidia_repository checks "
+        "Correct the key of the repository that is named; kubegpu.nodes.package_repository checks "
         "it by fingerprint.",
     ),
     (

@@ -90,7 +90,7 @@ def _download(request: Request, url: str) -> str:
 
 def _plan(request: Request, store: StateStore, architecture: str) -> tuple[list[FileChange], Plan]:
     """Read the files and plan; return the changes of files for the transaction, and the plan."""
-    prefix = f"nvidia_repository:{request.name}:"
+    prefix = f"package_repository:{request.name}:"
     paths = {request.sources_file, request.key_file, request.configuration_file} - {""}
     paths.update(_source_files(request.format))
     paths.update(key[len(prefix) :] for key in store.records(prefix))

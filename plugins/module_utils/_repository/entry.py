@@ -24,7 +24,7 @@ def plan_entry(
     url: str,
     what: str,
 ) -> tuple[dict[str, Any] | None, Step | None]:
-    """Return the arguments of ``nvidia_repository`` and the step, or None if nothing is to do.
+    """Return the arguments of ``package_repository`` and the step, or None if nothing is to do.
 
     :param entries: the fact ``repositories``.
     :param wanted: arguments, with ``key_fingerprints`` and ``replaces`` (more addresses of the

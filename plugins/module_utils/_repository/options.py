@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of the module ``nvidia_repository``."""
+"""The options of the module ``package_repository``."""
 
 from __future__ import annotations
 

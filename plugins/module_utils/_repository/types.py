@@ -28,7 +28,7 @@ EARLIER = "earlier"
 SOURCES = "sources"
 
 
-HEADER = "# Written by kubegpu.nodes.nvidia_repository."
+HEADER = "# Written by kubegpu.nodes.package_repository."
 
 
 class Format(Protocol):

@@ -36,7 +36,7 @@ _RPM = "https://repo.radeon.com/amd-container-toolkit/el9/main"
 
 @dataclass(frozen=True)
 class Archive:
-    """A repository of AMD's, in the words of ``nvidia_repository``."""
+    """A repository of AMD's, in the words of ``package_repository``."""
 
     url: str
     suite: str

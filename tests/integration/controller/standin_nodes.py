@@ -45,7 +45,7 @@ MODULES = (
     "node_gpu_label",
     "nvidia_driver",
     "nvidia_mig",
-    "nvidia_repository",
+    "package_repository",
     "package_set",
     "prometheus_gpu_files",
     "runtime_configuration",

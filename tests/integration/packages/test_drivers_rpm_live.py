@@ -89,16 +89,16 @@ class Life:
 
     def wrong_key(self):
         url = f"{self.node.web.url}/wrong/cuda/{self.node.distribution.folder}"
-        self.node.task("nvidia_repository", **self.node.repository(name=REPOSITORY, url=url))
+        self.node.task("package_repository", **self.node.repository(name=REPOSITORY, url=url))
         before = self.seen()
         answer = self.node.task("nvidia_driver", **_WISH, **self.old)
         assert answer["failed"] and "signature is not accepted" in answer["msg"], answer["msg"]
         self.same(before)
         assert self.node.stream() is None and self.node.driver() == {}
-        self.node.task("nvidia_repository", name=REPOSITORY, state="absent")
+        self.node.task("package_repository", name=REPOSITORY, state="absent")
 
     def install(self):
-        self.node.task("nvidia_repository", **self.node.repository(name=REPOSITORY))
+        self.node.task("package_repository", **self.node.repository(name=REPOSITORY))
         self.node.dracut()
         answer = self.driver(**self.old)
         assert answer["changed"]
@@ -175,7 +175,7 @@ class Life:
 
     def remove(self):
         assert self.driver(state="absent")["changed"]
-        self.node.task("nvidia_repository", name=REPOSITORY, state="absent")
+        self.node.task("package_repository", name=REPOSITORY, state="absent")
         self.same(self.before)
         assert self.node.stream() is None
 

@@ -17,7 +17,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_repository
+from ansible_collections.kubegpu.nodes.plugins.modules import package_repository
 from tests.testbed.tools import need, which
 from tests.unit.module_process import run_module
 
@@ -177,7 +177,7 @@ def test_a_file_with_a_second_key_is_refused(owners, attack, tmp_path):
     key = ATTACKS[attack](good, evil)
     for check in (True, False):
         answer = run_module(
-            nvidia_repository.main, arguments(tmp_path, key, good.fingerprint), check=check
+            package_repository.main, arguments(tmp_path, key, good.fingerprint), check=check
         )
         assert answer.get("failed"), answer
         assert "key" in answer["msg"] and "Next step" in answer["msg"]
@@ -215,10 +215,10 @@ SHAPES = {
 def test_what_is_written_is_the_expected_key_alone(owners, shape, tmp_path):
     good, evil = owners
     wanted = arguments(tmp_path, SHAPES[shape](good), good.fingerprint)
-    answer = run_module(nvidia_repository.main, wanted)
+    answer = run_module(package_repository.main, wanted)
     assert not answer.get("failed"), answer
     written = tmp_path / "etc" / "keyrings" / "kubegpu-test.asc"
     trusting = who_trusts(written, good, tmp_path)
     assert {"sqv", "rpm"} <= trusting and ("apt" in trusting or not which("apt-key"))
     assert who_trusts(written, evil, tmp_path) == set()
-    assert not run_module(nvidia_repository.main, wanted)["changed"]
+    assert not run_module(package_repository.main, wanted)["changed"]

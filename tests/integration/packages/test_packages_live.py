@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""nvidia_repository, package_set and container_toolkit_config with the real apt and dpkg.
+"""package_repository, package_set and container_toolkit_config with the real apt and dpkg.
 
 The node is a Debian root file system without python3-apt, entered by chroot. The packages are
 stand-ins; apt, dpkg, their repository and its signature are real. Each test leaves the node as it
@@ -122,10 +122,10 @@ def unhelped(node):
 @pytest.fixture
 def ready(bare):
     """The node with the repository."""
-    bare.run("nvidia_repository", **bare.repository())
+    bare.run("package_repository", **bare.repository())
     yield bare
     bare.absent()
-    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+    bare.run("package_repository", name="kubegpu-test", state="absent")
 
 
 @pytest.mark.full(why="a node without python3-apt, which comes from Debian's archive")
@@ -133,11 +133,11 @@ def test_check_mode_on_a_bare_node_predicts_the_run(unhelped, bare):
     """Neither repository nor package is there, and check mode says what will be."""
     packages = {"name": "toolkit", "packages": SET}
     said = [
-        bare.task("nvidia_repository", check=True, **bare.repository()),
+        bare.task("package_repository", check=True, **bare.repository()),
         bare.task("package_set", check=True, **packages),
     ]
     did = [
-        bare.task("nvidia_repository", **bare.repository()),
+        bare.task("package_repository", **bare.repository()),
         bare.task("package_set", **packages),
     ]
     assert [x["changed"] for x in did] == [True, True]
@@ -145,7 +145,7 @@ def test_check_mode_on_a_bare_node_predicts_the_run(unhelped, bare):
     # python3-apt came along with Ansible's own module, and goes with the set.
     assert any(line.startswith("python3-apt ") for line in bare.packages())
     assert bare.absent()["changed"]
-    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+    bare.run("package_repository", name="kubegpu-test", state="absent")
 
 
 def test_install_again_upgrade_downgrade_absent(ready):
@@ -243,7 +243,7 @@ def test_nothing_else_is_removed(ready):
 
 def test_a_wrong_key_adds_nothing(bare):
     before = bare.etc()
-    answer = bare.task("nvidia_repository", **bare.repository(key_fingerprints=["0" * 40]))
+    answer = bare.task("package_repository", **bare.repository(key_fingerprints=["0" * 40]))
     assert answer["failed"]
     assert bare.fingerprint in answer["msg"]
     assert bare.etc() == before
@@ -253,10 +253,10 @@ def test_an_earlier_entry_gives_way_and_comes_back(bare):
     old = bare.root / "etc/apt/sources.list.d/old.list"
     # An admin's old entry, as one finds them; ours must switch it off and never trust by it.
     old.write_text(f"deb [trusted=yes] {bare.url}/$(ARCH) /\n")
-    bare.run("nvidia_repository", **bare.repository())
+    bare.run("package_repository", **bare.repository())
     assert "Conflicting" not in bare.shell("apt-get update 2>&1")
     assert old.read_text().startswith("#kubegpu:")
-    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+    bare.run("package_repository", name="kubegpu-test", state="absent")
     assert not old.read_text().startswith("#")
     old.unlink()
 

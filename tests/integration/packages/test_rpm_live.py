@@ -1,7 +1,7 @@
 # Copyright (c) 2026 kubegpu.nodes contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""nvidia_repository and package_set with the real dnf 4, dnf 5, zypper and rpm.
+"""package_repository and package_set with the real dnf 4, dnf 5, zypper and rpm.
 
 The distributions are stand-ins: a Debian root file system with one of them, and the os-release of
 another distribution.
@@ -127,9 +127,9 @@ def bare(node):
 
 @pytest.fixture(scope="module")
 def with_repository(node):
-    node.run("nvidia_repository", **node.repository())
+    node.run("package_repository", **node.repository())
     yield node
-    node.run("nvidia_repository", name="kubegpu-test", state="absent")
+    node.run("package_repository", name="kubegpu-test", state="absent")
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_repository_and_what_stood_in_its_way(bare):
     )
     bare.shell(f'printf "{text}" > {path}')
     before = bare.shell(f"cat {path}")
-    first = bare.run("nvidia_repository", **bare.repository())
+    first = bare.run("package_repository", **bare.repository())
     assert first["changed"] and first["key_fingerprints"] == [bare.fingerprint]
     assert [entry["file"] for entry in first["disabled"]] == [path]
     assert "\nenabled=0\n" in bare.shell(f"cat {path}").partition("[other]")[0]
@@ -155,22 +155,22 @@ def test_repository_and_what_stood_in_its_way(bare):
     assert f"baseurl={bare.url}/$basearch\n" in entry and "repo_gpgcheck=1\n" in entry
     # zypper judges metadata by rpm's own keyring, dnf by one of the repository.
     assert ("gpg-pubkey" in bare.shell("rpm -qa")) == (bare.manager is ZYPPER)
-    signed = bare.run("nvidia_repository", **bare.repository(check_packages=True))
+    signed = bare.run("package_repository", **bare.repository(check_packages=True))
     assert signed["changed"] and "gpg-pubkey" in bare.shell("rpm -qa")
-    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+    bare.run("package_repository", name="kubegpu-test", state="absent")
     assert bare.shell(f"cat {path}") == before
     bare.shell(f"rm {path}")
 
 
 def test_keys_of_somebody_else(bare):
     options = bare.repository(key_fingerprints=["AB" * 20])
-    answer = bare.task("nvidia_repository", **options)
+    answer = bare.task("package_repository", **options)
     assert answer["failed"] and "is not the expected one" in answer["msg"]
     url = bare.url.replace("/stable/", "/wrong/")
-    bare.run("nvidia_repository", **bare.repository(url=url))
+    bare.run("package_repository", **bare.repository(url=url))
     words = bare.failing()
     assert "No package list" in words and "signature is not accepted" in words
-    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+    bare.run("package_repository", name="kubegpu-test", state="absent")
 
 
 @OTHER_WAY

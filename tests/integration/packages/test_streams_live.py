@@ -43,7 +43,7 @@ def test_before_the_repository_is_there(node):
 
 
 def test_one_stream_after_another_and_back(node):
-    node.task("nvidia_repository", **node.repository())
+    node.task("package_repository", **node.repository())
     first = node.run("package_set", **wish())
     assert first["reasons"][0] == (
         "The stream of the module nvidia-driver is not enabled, asked for is 580-open."
@@ -81,7 +81,7 @@ def test_a_stream_of_somebody_comes_back_after_a_fault_and_in_the_end(node):
     node.run("package_set", name="nvidia-driver", state="absent")
     assert node.stream() == "595-open" and node.driver() == {}
     node.shell("dnf -C -y module reset nvidia-driver")
-    node.task("nvidia_repository", name="kubegpu-test", state="absent")
+    node.task("package_repository", name="kubegpu-test", state="absent")
 
 
 @pytest.mark.parametrize("name", ["fedora44", "leap15"])

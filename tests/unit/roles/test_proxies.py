@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[3]
 FILES = sorted([*ROOT.glob("roles/*/tasks/*.yml"), *ROOT.glob("playbooks/**/*.yml")])
 #: Roles whose modules download, with the task that does.
 DOWNLOADS = {
-    "nvidia_driver": {"nvidia_driver", "nvidia_repository"},
-    "cuda_toolkit": {"cuda_toolkit", "nvidia_repository"},
-    "nvidia_container_toolkit": {"nvidia_repository"},
-    "amd_driver": {"nvidia_repository"},
-    "amd_container_toolkit": {"nvidia_repository"},
+    "nvidia_driver": {"nvidia_driver", "package_repository"},
+    "cuda_toolkit": {"cuda_toolkit", "package_repository"},
+    "nvidia_container_toolkit": {"package_repository"},
+    "amd_driver": {"package_repository"},
+    "amd_container_toolkit": {"package_repository"},
 }
 
 

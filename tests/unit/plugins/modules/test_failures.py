@@ -39,7 +39,7 @@ FAILING = {
     "node_pause": ("read_requests", {"nodes": {}, "reason": "mig"}),
     "nvidia_driver": ("_read_context", {}),
     "nvidia_mig": ("module_runner", {}),
-    "nvidia_repository": ("_run", {"name": "nvidia", "state": "absent"}),
+    "package_repository": ("_run", {"name": "nvidia", "state": "absent"}),
     "package_set": ("_run", {"name": "nvidia", "state": "absent"}),
     "prometheus_gpu_files": ("module_runner", {}),
     "runfile_download": ("_run", {"url": "https://example.com/a.run"}),

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record import store as _state
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository import apply
-from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_repository as module
+from ansible_collections.kubegpu.nodes.plugins.modules import package_repository as module
 from tests.unit.module_process import predicted, run_module
 from tests.unit.plugins.module_utils._formats.test_openpgp import RSA2048
 
@@ -99,7 +99,7 @@ def test_create_again_absent_absent_again(node):
     assert first["changed"]
     assert len(first["diff"]) == 2
     assert (node.sources / "kubegpu-test.sources").read_text() == (
-        "# Written by kubegpu.nodes.nvidia_repository.\n"
+        "# Written by kubegpu.nodes.package_repository.\n"
         "Types: deb\n"
         f"URIs: {OFFICIAL}/deb/$(ARCH)\n"
         "Suites: /\n"
@@ -472,7 +472,7 @@ def test_components_stand_beside_the_archive_and_name_its_keys_as_it_does(node, 
     assert answer["disabled"] == []
     assert answer["key_fingerprints"] == [FINGERPRINT]
     assert (node.sources / "kubegpu-test.sources").read_text() == (
-        "# Written by kubegpu.nodes.nvidia_repository.\n"
+        "# Written by kubegpu.nodes.package_repository.\n"
         f"Types: deb\nURIs: {ARCHIVE}\nSuites: bookworm\nComponents: non-free\nEnabled: yes\n"
         + signature
     )

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: nvidia_repository
+module: package_repository
 short_description: Set up a package repository with a key that is checked by its fingerprint
 version_added: 0.1.0
 author:
@@ -179,7 +179,7 @@ seealso:
 
 EXAMPLES = r"""
 - name: Set up the repository of the container toolkit
-  kubegpu.nodes.nvidia_repository:
+  kubegpu.nodes.package_repository:
     name: kubegpu-nvidia-container-toolkit
     url: https://nvidia.github.io/libnvidia-container/stable/deb
     key: "{{ lookup('ansible.builtin.file', 'files/nvidia-container-toolkit.asc') }}"
@@ -187,7 +187,7 @@ EXAMPLES = r"""
       - C95B 321B 61E8 8C18 09C4 F759 DDCA E044 F796 ECB0
 
 - name: Use a mirror with a private certificate authority
-  kubegpu.nodes.nvidia_repository:
+  kubegpu.nodes.package_repository:
     name: kubegpu-nvidia-container-toolkit
     url: https://mirror.example.org/nvidia/stable/deb
     key_url: https://mirror.example.org/nvidia/gpgkey
@@ -198,7 +198,7 @@ EXAMPLES = r"""
     ca_file: /usr/local/share/ca-certificates/site.crt
 
 - name: Add a component of the distribution, signed by its own keys
-  kubegpu.nodes.nvidia_repository:
+  kubegpu.nodes.package_repository:
     name: kubegpu-nvidia-driver
     url: http://deb.debian.org/debian
     suite: bookworm
@@ -206,7 +206,7 @@ EXAMPLES = r"""
     keyring: /usr/share/keyrings/debian-archive-keyring.gpg
 
 - name: Restore the previous files
-  kubegpu.nodes.nvidia_repository:
+  kubegpu.nodes.package_repository:
     name: kubegpu-nvidia-container-toolkit
     state: absent
 """
