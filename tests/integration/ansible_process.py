@@ -14,6 +14,8 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -24,6 +26,8 @@ from pathlib import Path
 
 # Set where a run is to be a program of its own, a child of its caller, for it will be killed.
 AS_PROGRAM = "KUBEGPU_ANSIBLE_AS_PROGRAM"
+# A folder that gets what each test's runs printed, a file for each test.
+OUTPUTS = "KUBEGPU_TEST_OUTPUTS"
 
 _FORKS = Path(__file__).with_name("ansible_forks.py")
 # Those that wait for their next run, by what they have read of the environment.
@@ -63,7 +67,21 @@ def run(
         raise
     with _lock:
         _idle[key].append(forker)
+    _keep(done)
     return done
+
+
+def _keep(done: subprocess.CompletedProcess[str]) -> None:
+    folder = os.environ.get(OUTPUTS)
+    if not folder:
+        return
+    # FILE::TEST (PHASE)
+    test = os.environ.get("PYTEST_CURRENT_TEST", "none").rpartition("/")[2].partition(" (")[0]
+    path = Path(folder, re.sub(r"[^\w.-]+", "-", test) + ".txt")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        words = shlex.join(done.args)
+        file.write(f"$ {words}\n{done.stdout}{done.stderr}exit status {done.returncode}\n\n")
 
 
 class _Forker:
