@@ -184,7 +184,10 @@ class _Waiter:
 
     def _look(self) -> Job:
         said = self._command(look_command(self._job.partition(".")[0]))
-        return read_job(str(said.get("stdout", "")))
+        job = read_job(str(said.get("stdout", "")))
+        if job is None:
+            raise _Lost(str(said.get("stderr") or "no answer"))
+        return job
 
     def _execute(self, arguments: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -59,17 +59,21 @@ def look_command(word: str) -> str:
     )
 
 
-def read_job(text: str) -> Job:
-    """Return the job from the output of :func:`look_command`."""
-    wrappers = {int(pid) for pid in _WRAPPER.findall(text)}
-    if not wrappers:
-        return Job(alive=False)
+def read_job(text: str) -> Job | None:
+    """Return the job from the output of :func:`look_command`; None if there is no output."""
+    # With become, ssh gives the command a terminal, which ends lines with a carriage return.
+    text = text.replace("\r\n", "\n")
+    uptime = _UPTIME.search(text)
     processes = {
         int(pid): (int(parent), int(start), name)
         for pid, parent, start, name in _PROCESS.findall(text)
     }
+    if uptime is None and not processes:
+        return None
+    wrappers = {int(pid) for pid in _WRAPPER.findall(text)}
+    if not wrappers:
+        return Job(alive=False)
     below = _descendants(wrappers, {pid: one[0] for pid, one in processes.items()})
-    uptime = _UPTIME.search(text)
     for step, names in _STEPS:
         starts = [processes[pid][1] for pid in below if processes[pid][2] in names]
         if starts:

@@ -43,11 +43,21 @@ DPKG = APT + "60 51 85000 dpkg\n61 60 86000 nvidia-dkms-580\n"
 )
 def test_the_step_is_that_of_the_job_s_own_processes(processes, step, seconds):
     assert read_job(HEAD + processes) == Job(True, step, seconds)
+    # As a terminal has it.
+    assert read_job((HEAD + processes).replace("\n", "\r\n")) == Job(True, step, seconds)
 
 
 def test_without_a_wrapper_the_job_has_ended():
     assert read_job("1000.00 3999.12\n" + DPKG) == Job(alive=False)
-    assert read_job("") == Job(alive=False)
+    assert read_job("1000.00 3999.12\r\n" + DPKG) == Job(alive=False)
+
+
+def test_no_output_says_nothing_of_the_job():
+    assert read_job("") is None
+    assert read_job("Connection to 192.0.2.1 closed.\r\n") is None
+
+
+def test_a_process_s_name_is_no_wrapper():
     assert read_job("1000.00 3999.12\n91 1 99000 /proc/7/cmdline\n") == Job(alive=False)
 
 
