@@ -188,9 +188,9 @@ def test_a_bad_canary_has_its_packages_back_and_others_are_not_touched(nodes, up
 
 def test_a_good_canary_and_a_bad_second_one_that_is_allowed(nodes, upgrade):
     packages = shell(nodes[SECOND], PACKAGES).splitlines()
-    shell(nodes[SECOND], f"echo '{COMPILER}' >/opt/standin/dkms-fails")
+    shell(nodes[SECOND], f"echo '{COMPILER}' >/opt/standin/dkms-fails-{NEW}")
     run, report = upgrade(gpu_upgrade_max_failed=1)
-    shell(nodes[SECOND], "rm /opt/standin/dkms-fails")
+    shell(nodes[SECOND], f"rm /opt/standin/dkms-fails-{NEW}")
     assert run.status == 2, run.output
     assert outcomes(report) == {FIRST: "done", SECOND: "rolled_back", THIRD: "done"}
     assert [report["hosts"][name]["batch"] for name in NAMES] == [1, 2, 3]

@@ -109,11 +109,12 @@ def rollback_calls(
     others = {name: version for name, version in old.items() if name not in pins}
     new_pins, new = split_pins([name for name in there if name not in old and ":" not in name])
     hold = bool(before and before["held"])
-    tasks: list[dict[str, Any]] = []
-    if pins or new_pins:
-        tasks.append({"name": PINNING_SET, "packages": pins, "obsolete": new_pins, "hold": hold})
     task: dict[str, Any] = {"name": SET, "packages": others, "obsolete": new, "hold": hold}
     if streams:
         task["module_streams"] = dict(streams)
-    tasks.append({**task, "background": True})
+    tasks = [{**task, "background": True}]
+    if pins or new_pins:
+        # Last: the new packages can be half configured, and what does not replace them would try
+        # to configure them again. The versions of all packages are given, so no pin counts.
+        tasks.append({"name": PINNING_SET, "packages": pins, "obsolete": new_pins, "hold": hold})
     return tasks

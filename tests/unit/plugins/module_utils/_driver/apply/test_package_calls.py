@@ -53,7 +53,8 @@ def test_rollback_tasks_put_the_very_versions_back():
     before = current_driver(
         node("580.1", packages=("a", "nvidia-driver-pinning-580", "lib:i386"), held=True)
     )
-    pinning, packages = rollback_calls(before, ["a", "new", "nvidia-driver-pinning-595"])
+    # The pins last: nothing but a replacement helps a half configured driver.
+    packages, pinning = rollback_calls(before, ["a", "new", "nvidia-driver-pinning-595"])
     assert pinning["packages"] == {"nvidia-driver-pinning-580": "580.1-1"}
     assert pinning["obsolete"] == ["nvidia-driver-pinning-595"]
     assert (packages["packages"], packages["obsolete"]) == ({"a": "580.1-1"}, ["new"])
