@@ -36,12 +36,13 @@ OLD, NEW = "1.19.0-1", "1.20.1-1"
 LEASES = ("-n", "kubegpu", "get", "leases", "-o", "name")
 PACKAGES = "dpkg -l"
 #: A release of the toolkit that breaks its node: with it, nvidia-smi is gone. A hook of dpkg stands
-#: in for it.
-BAD = """\
-DPkg::Post-Invoke {{ "if dpkg-query -W -f '${{Version}}' nvidia-container-toolkit | grep -q '^{0}$';
-then [ ! -e /usr/bin/nvidia-smi ] || mv /usr/bin/nvidia-smi /root/nvidia-smi;
-elif [ -e /root/nvidia-smi ]; then mv /root/nvidia-smi /usr/bin/nvidia-smi; fi"; }};
-"""
+#: in for it. A string of apt's configuration is one line.
+BAD = (
+    "DPkg::Post-Invoke {{ \"if dpkg-query -W -f '${{Version}}' nvidia-container-toolkit "
+    "| grep -q '^{0}$'; then [ ! -e /usr/bin/nvidia-smi ] || mv /usr/bin/nvidia-smi "
+    "/root/nvidia-smi; elif [ -e /root/nvidia-smi ]; then mv /root/nvidia-smi "
+    '/usr/bin/nvidia-smi; fi"; }};\n'
+)
 HOOK = "/etc/apt/apt.conf.d/99standin-bad-release"
 
 

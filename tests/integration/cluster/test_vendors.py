@@ -57,7 +57,7 @@ def made(name):
 def play(api, tmp_path):
     cluster_made.create(api, [made(name) for name in HOSTS])
     hosts = {name: {"ansible_connection": "local", "facts": facts_of(name)} for name in HOSTS}
-    hosts["vendor-both"]["nvidia_dra_driver_enabled"] = "{{ only_here | default(false) }}"
+    hosts["vendor-both"]["gpu_monitoring_enabled"] = "{{ only_here | default(false) }}"
     variables = {
         "kubegpu_kube": {"kubeconfig": str(api.kubeconfig)},
         "playbooks": f"{collections()}/ansible_collections/kubegpu/nodes/playbooks/tasks",
@@ -124,7 +124,7 @@ def test_hosts_that_differ_in_what_is_deployed_are_named_and_nothing_is_done(api
     done = play(tasks, only_here=True)
     assert done.status != 0 and done.changed == 0, done.output
     said = " ".join(done.output.split())
-    assert "nvidia_dra_driver_enabled differs between vendor-both and vendor-intel" in said
+    assert "gpu_monitoring_enabled differs between vendor-both and vendor-intel" in said
     assert "Set it for all hosts of the cluster alike" in said
     assert daemonsets(api) == {}
     labels = api.kubectl("get", "nodes", "-l", LABEL, "-o", "name")
