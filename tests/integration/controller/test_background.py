@@ -174,7 +174,8 @@ class StandinAction:
 
     def _low_level_execute_command(self, command: str) -> dict[str, object]:
         self.calls.append(command.split(maxsplit=1)[0])
-        return {"stdout": "/proc/34/cmdline\n" if self.alive else ""}
+        found = "/proc/34/cmdline\n" if self.alive else ""
+        return {"stdout": f"{found}120.50 230.00\n34 1 100 python3\n"}
 
 
 RUNS = {"ansible_job_id": "j12.34", "started": 1, "finished": 0}
