@@ -11,6 +11,7 @@ cache, by Python and requirements, so that a second checkout finds them ready.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -57,6 +58,12 @@ def _reports() -> Path:
 def _pytest(session: nox.Session, stage: str, *arguments: str) -> None:
     binaries = _tools(session)
     words = ["-q", "-ra", f"--junitxml={_reports() / stage}.xml", *arguments]
+    if tiers.is_full() and stage != "unit" and not session.posargs:
+        folder = _reports() / "files" / stage
+        if os.environ.get("AGAIN"):
+            shutil.rmtree(folder, ignore_errors=True)
+        words += ["-p", "tests.tools.passed_files"]
+        words += [f"--passed-folder={folder}", f"--passed-stage={stage}"]
     session.run(str(binaries / "python"), "-m", "pytest", *words, external=True)
 
 
@@ -268,7 +275,10 @@ def test(session: nox.Session) -> None:
 
 @nox.session(name="test-full")
 def test_full(session: nox.Session) -> None:
-    """All tests. A stage that passed with these files is left out, unless AGAIN=1 or named."""
+    """All tests. What passed with these files is left out, unless AGAIN=1.
+
+    That is a stage that is not named, and, in each stage, a file of tests.
+    """
     os.environ[tiers.VARIABLE] = tiers.FULL
     os.environ.pop("CHANGED", None)
     names = _asked_for(session)

@@ -172,6 +172,11 @@ def importers(path: str) -> dict[str, frozenset[str]]:
     return {one: row for one, row in rows.items() if row}
 
 
+def imports_of(path: str) -> frozenset[str]:
+    """Return the files of the checkout that a Python file imports, over all steps."""
+    return _imports().get(path, frozenset())
+
+
 @functools.cache
 def _imports() -> dict[str, frozenset[str]]:
     """Return what each Python file imports of the checkout, over all steps, by its path."""

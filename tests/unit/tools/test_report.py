@@ -80,6 +80,8 @@ def checkout(tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     monkeypatch.setattr("tests.tools.environments.REPOSITORY", tmp_path)
     monkeypatch.setattr(passed, "REPOSITORY", tmp_path)
+    # Its result is kept for the process, and would be that of this checkout.
+    monkeypatch.setattr(changed, "_imports", dict)
     (tmp_path / ".gitignore").write_text("/build/\n", encoding="utf-8")
     (tmp_path / "noxfile.py").write_text("1", encoding="utf-8")
     return tmp_path
@@ -112,6 +114,24 @@ def test_a_file_counts_for_the_stages_that_it_touches(checkout):
     after = passed.digests()
     touched = {stage for stage, digest in after.items() if digest != before[stage]}
     assert touched == {"lint", "sanity", "fleet"}
+
+
+def test_a_file_of_tests_depends_on_the_stage_but_on_no_other_file_of_tests(checkout):
+    folder = checkout / "tests" / "integration" / "fleet"
+    folder.mkdir(parents=True)
+    for name in ("test_a.py", "test_b.py", "steps.py"):
+        (folder / name).write_text("1", encoding="utf-8")
+    one, other = (f"tests/integration/fleet/test_{name}.py" for name in "ab")
+    before = passed.file_digests("fleet")
+    assert set(before) == {one, other}
+
+    (folder / "test_a.py").write_text("2", encoding="utf-8")
+    after = passed.file_digests("fleet")
+    assert (after[one] != before[one], after[other] != before[other]) == (True, False)
+
+    (folder / "steps.py").write_text("2", encoding="utf-8")
+    assert not set(after.items()) & set(passed.file_digests("fleet").items())
+    assert passed.file_digests("engines") == {}
 
 
 def test_a_setting_that_lets_a_run_do_less_counts(checkout, monkeypatch):
