@@ -245,17 +245,18 @@ def lint(session: nox.Session) -> None:
     print("\nmake lint: passed")
 
 
-# In the order in which they begin: what takes longest, what tells of a mistake soon, the rest.
+# In the order in which they begin: what takes longest in the full tier, what tells of a mistake
+# soon, the rest.
 STAGES: dict[str, Callable[[nox.Session], None]] = {
     "cluster": cluster.func,
+    "drivers": drivers.func,
     "unit": unit.func,
-    "sanity": sanity_session.func,
     "lint": lint.func,
     "engines": engines.func,
     "fleet": fleet.func,
     "packages": packages.func,
     "controller": controller.func,
-    "drivers": drivers.func,
+    "sanity": sanity_session.func,
     "build": build_test.func,
 }
 # One more than two processors: nodes are waited for now and then.
