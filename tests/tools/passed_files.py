@@ -27,9 +27,11 @@ def pytest_addoption(parser: Any) -> None:
 
 def pytest_configure(config: Any) -> None:
     """Leave files out in each process; make notes where all results arrive."""
-    notes = Notes(config.getoption("passed_folder"), config.getoption("passed_stage"))
+    makes_notes = not hasattr(config, "workerinput")
+    folder, stage = config.getoption("passed_folder"), config.getoption("passed_stage")
+    notes = Notes(folder, stage, makes_notes=makes_notes)
     config.pluginmanager.register(_LeaveOut(notes))
-    if not hasattr(config, "workerinput"):
+    if makes_notes:
         config.pluginmanager.register(_TakeNotes(notes))
 
 
@@ -38,13 +40,16 @@ class Notes:
 
     :param folder: where the notes are.
     :param stage: the stage.
+    :param makes_notes: whether this process makes them; failures of an earlier run go then.
 
     ``done`` has the files that passed with what they depend on, when this run began.
     """
 
-    def __init__(self, folder: Path, stage: str) -> None:
+    def __init__(self, folder: Path, stage: str, *, makes_notes: bool) -> None:
         self._folder = folder
         self._digests = passed.file_digests(stage)
+        for old in folder.glob("*.failed") if makes_notes else ():
+            old.unlink()
         self.done = {
             file
             for file, digest in self._digests.items()
@@ -55,6 +60,12 @@ class Notes:
         """Remember that all tests of a file passed, with its hash when the run began."""
         if file in self._digests:
             passed.note(self._folder, _name(file), self._digests[file])
+
+    def add_failure(self, file: str, text: str) -> None:
+        """Keep the text of a failure, to be read while the stage runs on."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / f"{_name(file)}.failed").open("a", encoding="utf-8") as output:
+            output.write(f"{text}\n\n")
 
 
 class _LeaveOut:
@@ -103,6 +114,7 @@ class _TakeNotes:
         file = _file(report.nodeid)
         if report.failed:
             self._waiting.pop(file, None)
+            self._notes.add_failure(file, f"{report.nodeid}, {report.when}\n{report.longreprtext}")
         elif report.when == "teardown" and file in self._waiting:
             waiting = self._waiting[file]
             waiting.discard(report.nodeid)

@@ -59,6 +59,8 @@ def run(project, *words):
 def test_only_what_failed_runs_again_until_what_it_depends_on_changes(project, words):
     code, printed = run(project, *words)
     assert (code, "1 failed, 2 passed" in printed) == (1, True), printed
+    failure = project / "notes" / "test_b.failed"
+    assert "test_b.py::test_one, call" in failure.read_text(encoding="utf-8")
 
     code, printed = run(project, *words)
     assert (code, "1 failed" in printed, "2 passed" in printed) == (1, True, False), printed
@@ -66,6 +68,7 @@ def test_only_what_failed_runs_again_until_what_it_depends_on_changes(project, w
 
     (project / "test_b.py").write_text("def test_one(): pass\n", encoding="utf-8")
     assert run(project, *words)[0] == 0
+    assert not failure.exists()
     code, printed = run(project, *words)
     assert (code, "passed in" in printed) == (0, False), printed
 
@@ -80,4 +83,4 @@ def test_a_file_of_which_some_tests_did_not_run_has_not_passed(project):
         encoding="utf-8",
     )
     run(project)
-    assert not (project / "notes").exists()
+    assert not list(project.glob("notes/*.passed"))
