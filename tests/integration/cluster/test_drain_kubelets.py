@@ -174,7 +174,7 @@ def test_what_can_never_leave_is_refused_before_anything_is_touched(bed):
     bed.remove("deployment", "scratch")
 
 
-def test_a_guarded_pod_that_crashes_is_named_and_the_node_given_back(bed):
+def test_a_guarded_pod_that_crashes_is_named_and_the_node_released(bed):
     bed.workload("Deployment", "crash", bed.pod(["false"]), replicas=1)
     bed.budget("crash", minAvailable=1)
 
@@ -191,8 +191,9 @@ def test_a_guarded_pod_that_crashes_is_named_and_the_node_given_back(bed):
     assert codes(answer, bed) == [("unready_guarded", f"{NAMESPACE}/{pod['metadata']['name']}")]
     (found,) = answer["nodes"][bed.node]["findings"]
     assert (found["budget"], found["needs"], found["has"]) == ("crash", 1, 0)
-    # For real the others leave, and the node is given back when the time is over.
-    answer = bed.maintain("drained", timeout=60)
+    # For real the others leave, and the node is released when the time is over. Those of the
+    # budget leave one after the other, which takes a minute on a busy machine.
+    answer = bed.maintain("drained", timeout=150)
     assert codes(answer, bed) == [("unready_guarded", f"{NAMESPACE}/{pod['metadata']['name']}")]
     assert not bed.cordoned() and pod["metadata"]["uid"] in bed.uids("crash")
     bed.kube.kubectl("-n", NAMESPACE, "delete", "pdb", "crash")
