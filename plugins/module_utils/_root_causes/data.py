@@ -90,7 +90,8 @@ _OF_MODULE = (
     Cause(
         "vgpu_guest_without_grid_driver",
         MODULE,
-        mend="nvidia_driver_source: runfile, nvidia_driver_runfile_url (docs/driver.md, vGPU)",
+        mend="nvidia_driver_source: runfile, nvidia_driver_runfile: {{url: ..., checksum: ...}} "
+        "(docs/driver.md, vGPU)",
     ),
     Cause("grid_driver_on_whole_gpu", MODULE, mend=_DRIVER),
     Cause(
