@@ -159,7 +159,7 @@ class _DriverChange:
         except Failed as second:
             notes.append(f"the configuration ({second})")
         if notes:
-            answer["msg"] += "\nThis could not be put back: " + "; ".join(notes)
+            answer["msg"] += "\nThis could not be restored: " + "; ".join(notes)
         elif explanation["unchanged"] and not explanation["sets"]:
             answer["msg"] += "\nNothing was changed."
         else:

@@ -74,7 +74,7 @@ options:
     elements: str
     default: []
   beside_others:
-    description: Whether an exporter is set up beside one that somebody else has installed.
+    description: Whether an exporter is set up beside one that this collection does not manage.
     type: bool
     default: false
   timeout:

@@ -70,7 +70,7 @@ _value:
       C(confidence) (V(proven), V(likely), V(possible)) and C(follows), the ids of the findings that
       are folded into it. C(hosts) has C(verdict), C(gpus), C(node), C(roots) and C(devices) of each
       host, C(pods) the pods that were asked about, C(unseen) what could not be read and why, and
-      C(ok) tells whether no root cause is an error.
+      C(ok) is true if no root cause is an error.
     - With V(rows) and V(nodes) the rows of tables, with V(failures) the causes by host for which
       it fails, with V(baselines) a baseline for M(kubegpu.nodes.gpu_node_health) by host.
   type: raw

@@ -64,7 +64,7 @@ options:
     default: {}
 attributes:
   check_mode:
-    description: Writes nothing, and tells whether the report differs.
+    description: Writes nothing, and reports whether the report differs.
     support: full
   diff_mode:
     description: Shows the Markdown.

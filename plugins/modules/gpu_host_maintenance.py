@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_host_maintenance
-short_description: Take a host without Kubernetes out of work, and give it back
+short_description: Take a host without Kubernetes out of work, and release it
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - Takes jobs of Slurm and containers of Docker off a host whose GPUs, driver or runtime are to be
-    changed, and gives the host back afterwards. For nodes of a Kubernetes cluster use
+    changed, and releases the host afterwards. For nodes of a Kubernetes cluster use
     M(kubegpu.nodes.gpu_node_maintenance), whose states and results are the same.
   - A node of Slurm is drained with a reason of this collection, and its jobs are waited for. It is
     resumed only if the drain is still this maintenance's. A node that was drained before stays
@@ -23,7 +23,7 @@ description:
     maintenance starts them again. Their restart policies are switched off for the time.
   - Processes with a GPU open that belong to no service are waited for. They are never ended.
   - Nothing is stopped while something else may still finish. If that takes longer than O(timeout),
-    the task fails and the host is still held. O(state=released) gives it back.
+    the task fails and the host is still held. O(state=released) releases it.
   - While it waits, the task prints what it waits for, after 30 seconds and then once a minute.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
@@ -38,7 +38,7 @@ options:
       - V(cordoned) records the maintenance, and keeps new jobs of Slurm off the host. Without Slurm
         nothing keeps users from starting new work.
       - V(drained) also waits for what uses the host, and stops containers.
-      - V(released) gives back a host that this run holds. Another one is not changed.
+      - V(released) releases a host that this run holds. Another one is not changed.
     type: str
     choices: [cordoned, drained, released]
     required: true
@@ -129,7 +129,7 @@ EXAMPLES = r"""
     run: new-power-supplies
     timeout: 7200
 
-- name: Give the host back, with its containers
+- name: Release the host, with its containers
   kubegpu.nodes.gpu_host_maintenance:
     name: "{{ inventory_hostname }}"
     state: released

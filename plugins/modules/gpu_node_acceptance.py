@@ -174,7 +174,7 @@ skipped:
   elements: str
   sample: [nvlink]
 version:
-  description: The version that the program tells; may be empty.
+  description: The version that the program reports; may be empty.
   returned: with O(step=test)
   type: str
   sample: 4.6.0

@@ -410,19 +410,19 @@ ansible_facts:
           description: >-
             MIG and this collection. C(managed) is V(true) if it partitioned the node, C(unfinished)
             has services that an interrupted change has not started again, C(at_boot) the SHA-256 of
-            each existing file for the boot, C(enabled) tells whether their unit is enabled, and
-            C(manager) whether NVIDIA's MIG manager is.
+            each existing file for the boot, C(enabled) is true if their unit is enabled, and
+            C(manager) if NVIDIA's MIG manager is.
           returned: always
           type: dict
           sample: {managed: false, unfinished: [], at_boot: {}, enabled: false, manager: false}
         exporter:
           description: >-
-            Exporters of GPU metrics. C(systemd) tells whether the node runs it; C(method),
+            Exporters of GPU metrics. C(systemd) is true if the node runs it; C(method),
             C(expected_gpus) (PCI addresses), C(output) (the file of metrics) and C(page) (their
             address) are what this collection has set up, C(files) the SHA-256 of each of its files,
             C(units) the states of DCGM's and our units, C(enabled) those of them that start at
             boot, and C(foreign_units) the states of known units of others. C(packages) are those of
-            DCGM, C(packages_managed) tells whether this collection has installed them.
+            DCGM, C(packages_managed) is true if this collection has installed them.
             C(textfile_directories) are the known folders of node_exporter that exist, C(python)
             runs the program for them, and C(listeners) are the TCP ports that are listened on, with
             the program's name for ports of exporters.
@@ -464,8 +464,8 @@ ansible_facts:
           description: >-
             How NVIDIA's driver hangs; V(null) if it does not. C(program) did not answer for
             C(seconds). C(pid) is its process, C(state) its state in the kernel (V(D) cannot be
-            interrupted), C(wchan) the kernel's function in which it waited, and C(left) tells
-            whether it is still there after SIGKILL.
+            interrupted), C(wchan) the kernel's function in which it waited, and C(left) is
+            true if it still exists after SIGKILL.
           returned: always
           type: dict
           sample:

@@ -11,7 +11,7 @@ version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes pods off nodes whose GPUs, driver or runtime are to be changed, and gives the nodes back
+  - Takes pods off nodes whose GPUs, driver or runtime are to be changed, and releases the nodes
     afterwards. One call serves many nodes, side by side.
   - Pods are evicted, so that their budgets (PodDisruptionBudget) count. An eviction that a budget
     forbids is tried again until O(timeout). The findings name the pod, the budget and its numbers.
@@ -20,12 +20,12 @@ description:
   - A node is refused before anything is changed if one of its pods can never leave. For this the
     module asks the API server for each eviction by a dry run.
   - The annotation C(kubegpu.nodes/maintenance) is written in the same request as the cordon. It has
-    the run, and whether the node was cordoned before. O(state=released) takes back only what it
+    the run, and whether the node was cordoned before. O(state=released) reverts only what it
     records. A node that another run holds is refused.
-  - If a node cannot be drained, and this call cordoned it, the call takes the cordon back. The
+  - If a node cannot be drained, and this call cordoned it, the call removes the cordon. The
     other nodes are done. The task fails and returns all results.
   - An interrupted run leaves nodes cordoned, with the annotation. The same task finishes it, and
-    O(state=released) gives the nodes back.
+    O(state=released) releases the nodes.
   - While it waits, the task prints which pods it waits for, after 30 seconds and then once a
     minute.
 extends_documentation_fragment:
@@ -43,7 +43,7 @@ options:
     description:
       - V(cordoned) keeps new pods off the nodes.
       - V(drained) cordons the nodes and takes pods off them.
-      - V(released) gives back nodes that this run holds. Nodes that no run holds are not changed.
+      - V(released) releases nodes that this run holds. Nodes that no run holds are not changed.
     type: str
     choices: [cordoned, drained, released]
     required: true
@@ -183,7 +183,7 @@ options:
         type: int
         default: 3600
       done:
-        description: Whether to give it back after this call.
+        description: Whether to release it after this call.
         type: bool
         default: false
       _process:
@@ -231,7 +231,7 @@ EXAMPLES = r"""
   become: false
   run_once: true
 
-- name: Give them back
+- name: Release them
   kubegpu.nodes.gpu_node_maintenance:
     kubeconfig: ~/.kube/config
     nodes: {gpu1: {}, gpu2: {}}

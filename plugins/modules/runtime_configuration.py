@@ -58,7 +58,9 @@ options:
         type: str
         default: crio
   containerd_restart:
-    description: Whether containerd may be restarted. RV(restart_required) tells what was not.
+    description: >-
+      Whether containerd may be restarted. RV(restart_required) lists the units that were not
+      restarted.
     type: bool
     default: true
   crio_restart:

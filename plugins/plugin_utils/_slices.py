@@ -35,7 +35,7 @@ _LATE = 10
 _TEXTS = {
     "cordoned": "cordoning the nodes",
     "drained": "draining the nodes",
-    "released": "giving the nodes back",
+    "released": "releasing the nodes",
 }
 
 

@@ -140,7 +140,7 @@ def _error(said: str) -> Judged:
     return Judged(
         Finding(
             "nvbandwidth_error",
-            "nvbandwidth tells an error, so that what it measured is not all.",
+            "nvbandwidth reports an error, so that what it measured is not all.",
             printable(said)[:_MOST],
             "Run nvbandwidth on the node, and look at dmesg | grep -i -e NVRM -e Xid.",
         )

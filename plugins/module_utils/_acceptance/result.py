@@ -34,8 +34,8 @@ from .types import (
 Object = Mapping[str, Any]
 _MOST_CAUSES = 5
 _KEPT = (
-    "the node stays out of work. Next step: repair it and run accept again, which gives it back if "
-    "it passes; gpu_acceptance_required: true gives it back with its taint"
+    "the node stays out of work. Next step: repair it and run accept again, which releases it if "
+    "it passes; gpu_acceptance_required: true releases it with its taint"
 )
 
 

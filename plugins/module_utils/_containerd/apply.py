@@ -114,7 +114,7 @@ class ContainerdRuntime:
         if self.host.request.name not in known:
             raise KubegpuError(
                 f"containerd does not see the handler {self.host.request.name} in the files that "
-                "were written; they were put back.",
+                "were written; they were restored.",
                 evidence=redact_output(answer.last_output())
                 if not answer.ok
                 else f"it sees {', '.join(known)}",

@@ -408,7 +408,7 @@ def _check_shared(where: str, method: str, shared: Sequence[Shared], mig_strateg
     names = [one.name for one in shared]
     for one in shared:
         if names.count(one.name) > 1:
-            raise _wrong(where, f"{one.name} is there twice")
+            raise _wrong(where, f"{one.name} occurs twice")
         mig = one.name.startswith(f"{PREFIX}mig-")
         if mig and method == "mps":
             raise _wrong(

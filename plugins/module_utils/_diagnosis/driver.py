@@ -172,8 +172,8 @@ def _unsupported_branch(evidence: Evidence, gpu: Gpu, line: str) -> Finding:
     last = GENERATIONS.get(gpu.generation, {}).get("last")
     maintained = last is not None and bool(BRANCHES[last]["supported"])
     manual_step = (
-        f"{last} is the last branch for this GPU, and is no longer maintained: install it by hand, "
-        "or take the card out."
+        f"{last} is the last branch for this GPU, and is no longer maintained: install it "
+        "manually, or take the card out."
     )
     branch_step = (
         f"Ask for branch: {last} and kernel_module: proprietary, then run again; {last} is the "

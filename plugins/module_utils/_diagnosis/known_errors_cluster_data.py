@@ -40,7 +40,7 @@ CONTAINER = (
         r"(?P<what>[^\n\\\"]{1,80})",
         "the nvidia runtime in mode jit-cdi, nvidia-ctk cdi generate",
         "The container asks for a GPU {uuid} that the driver does not have ({what}): another card, "
-        "MIG devices that were made anew, or a GPU that is lost.",
+        "MIG devices that were recreated, or a GPU that is lost.",
         "Compare with nvidia-smi -L; after a change of cards or of MIG delete the device plugin's "
         "pod, so that it offers what is there now.",
         'failed to get device handle from UUID "GPU-5ca1ab1e-0000-4000-8000-000000000009": Not '
@@ -176,8 +176,8 @@ CLUSTER = (
         "kubelet, in a pod's status and events",
         "kubelet refused the pod: the node had no {one}{two} left when it came, though the "
         "scheduler had counted one.",
-        "Look at the device plugin's log on that node (it started anew, or a GPU became "
-        "unhealthy); delete the pod, and it is scheduled anew.",
+        "Look at the device plugin's log on that node (it restarted, or a GPU became "
+        "unhealthy); delete the pod, and it is scheduled again.",
         "OutOfnvidia.com/gpu: Node didn't have enough resource: nvidia.com/gpu, requested: 1, "
         "used: 0, capacity: 0",
         "kubernetes pkg/kubelet/lifecycle/predicate.go",
@@ -227,7 +227,7 @@ CLUSTER = (
         "kubelet, in a pod's status and events",
         "kubelet refused the pod when it came to the node: the device plugin did not give it what "
         "the scheduler had counted.",
-        "Look at the device plugin's log on that node; delete the pod, and it is scheduled anew.",
+        "Look at the device plugin's log on that node; delete the pod, and it is scheduled again.",
         "UnexpectedAdmissionError: Allocate failed due to rpc error: code = Unavailable",
         "kubernetes pkg/kubelet/cm/devicemanager",
         READ,

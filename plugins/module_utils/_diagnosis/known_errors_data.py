@@ -351,7 +351,7 @@ _GENERAL = (
         "kubelet, in a pod's events (UnexpectedAdmissionError)",
         "The scheduler gave the pod a node on which kubelet has {available} of {requested} "
         "{resource} left: the device plugin went, or a GPU became unhealthy, in between.",
-        "Look at the device plugin's log on that node; delete the pod, and it is scheduled anew.",
+        "Look at the device plugin's log on that node; delete the pod, and it is scheduled again.",
         "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
         "Requested: 1, Available: 0, which is unexpected",
         "kubelet's own words",

@@ -230,7 +230,7 @@ def _member(document: Document, node: Node, key: str) -> str | None:
     found = [member for member in node.members if member.key.lower() == key.lower()]
     if len(found) > 1:
         raise InputError(
-            f"{document.name}, line {document.line_of(found[1].start)}: {key} is there twice, "
+            f"{document.name}, line {document.line_of(found[1].start)}: {key} occurs twice, "
             "and dockerd reads the last one.",
             evidence=", ".join(
                 f"{member.key} in line {document.line_of(member.start)}" for member in found
@@ -246,7 +246,7 @@ def _refuse_repeated(document: Document, node: Node, keys: tuple[str, ...] | Non
         line = document.line_of(member.start)
         if member.key in seen and (keys is None or member.key in keys):
             raise InputError(
-                f"{document.name}, line {line}: {member.key} is there twice.",
+                f"{document.name}, line {line}: {member.key} occurs twice.",
                 evidence=f"first in line {seen[member.key]}",
                 next_step="Make one of the two and run again; nothing was written.",
             )

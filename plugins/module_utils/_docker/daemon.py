@@ -60,8 +60,8 @@ def needs(
         return Needs(notes=tuple(notes))
     if info is None:
         notes.append(
-            "dockerd runs but does not answer on its socket: whether it has taken the file over "
-            "cannot be told."
+            "dockerd runs but does not answer on its socket: it is unknown whether it has loaded "
+            "the file."
         )
         if running.file_changes:
             reload.append("the file changes, and dockerd cannot be asked what it runs with")

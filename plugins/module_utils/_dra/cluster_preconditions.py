@@ -58,7 +58,12 @@ def _kubernetes(given: str) -> Precondition:
     name, version = "Kubernetes", version_numbers(given)[:3]
     if not version:
         return Precondition(
-            "", name, "unknown", None, "the API server told no version", "Look at: kubectl version"
+            "",
+            name,
+            "unknown",
+            None,
+            "the API server returned no version",
+            "Look at: kubectl version",
         )
     evidence = f"/version of the API server: {given}"
     if version < KUBERNETES:

@@ -117,7 +117,7 @@ def _legacy(gpu: Mapping[str, Any]) -> Finding | None:
         f"{_name(gpu)} is of a generation before Maxwell: no driver that is still maintained "
         "serves it.",
         f"{gpu['address']}: device {gpu['device_id']}",
-        "Use the last driver of its own branch (Kepler: 470) by hand, or take the card out.",
+        "Install the last driver of its own branch (Kepler: 470) manually, or take the card out.",
     )
 
 

@@ -99,7 +99,7 @@ class _Reader:
         self._skip(_BLANK)
         owner = _table(table, path[:-1])
         if path[-1] in owner:
-            raise self._error(f"{path[-1]} is there twice")
+            raise self._error(f"{path[-1]} occurs twice")
         owner[path[-1]] = self._value()
 
     def _path(self) -> list[str]:

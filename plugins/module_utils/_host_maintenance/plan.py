@@ -35,7 +35,7 @@ def find_obstacle(
         "host_held_by_other",
         f"{request.name} is in maintenance by the run {held}{since}.",
         f"reason in Slurm: {node.reason}" if node is not None and not record else "",
-        f"Wait until that run gives it back. If it has ended without that, release it by its name "
+        f"Wait until that run releases it. If it has ended without that, release it by its name "
         f"(run: {held}, state: released).",
     )
 

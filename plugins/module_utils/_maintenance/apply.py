@@ -71,7 +71,7 @@ class Maintenance:
             left = self._left_cordoned()
             if left:
                 error.next_step = (
-                    f"{error.next_step} Then run the same task again, which goes on, or give back "
+                    f"{error.next_step} Then run the same task again, which goes on, or release "
                     f"with state: released what stays cordoned by this run: {join_names(left)}."
                 ).strip()
             raise

@@ -111,7 +111,7 @@ def read_counters(value: Any, profiling: bool = True, name: str = "counters") ->
     names = [metric.name for metric in found]
     twice = sorted({one for one in names if names.count(one) > 1})
     if twice:
-        raise InputError(f"{name}: {', '.join(twice)} is there twice.")
+        raise InputError(f"{name}: {', '.join(twice)} occurs twice.")
     return tuple(one for one in found if profiling or not one.name.startswith(_PROFILING))
 
 

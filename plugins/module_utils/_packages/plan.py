@@ -294,7 +294,7 @@ def _restore(
         draft.after[name] = replace(package, held=old.held) if package.installed else package
         draft.unavailable.append(name)
         draft.warnings.append(
-            f"{name} {old.version} was installed before and cannot be put back: no "
+            f"{name} {old.version} was installed before and cannot be restored: no "
             "repository of this node has it now. Next step: add its repository and install "
             "it by hand."
         )

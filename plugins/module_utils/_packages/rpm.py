@@ -140,8 +140,8 @@ def query_all(run: Runner, arguments: Sequence[str]) -> str:
         raise KubegpuError(
             "rpm cannot read its database.",
             evidence=f"rpm -qa ended with {answer.rc}: {answer.last_output() or 'no word'}",
-            next_step="Let other runs of rpm end and run rpm -qa by hand; where it still fails, "
-            "rpm --rebuilddb makes the database's indexes anew.",
+            next_step="Let other runs of rpm end and run rpm -qa manually; where it still fails, "
+            "rpm --rebuilddb rebuilds the indexes of the database.",
         )
     return answer.stdout
 

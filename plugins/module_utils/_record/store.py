@@ -230,7 +230,7 @@ class StateStore:
             if backup.exists:
                 warn(
                     f"The backup {record.backup} of {current.path} is not what was saved: it is "
-                    "not put back; only what this collection wrote is taken out."
+                    "not restored; only what this collection wrote is removed."
                 )
             return Undo.REMOVE_LINES, current
         return undo, FileState(

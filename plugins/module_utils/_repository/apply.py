@@ -172,7 +172,7 @@ def _rpm(run: Runner, argv: list[str]) -> None:
     answer = run(argv)
     if not answer.ok:
         raise RolledBackError(
-            "rpm's keyring could not be changed; all files were put back.",
+            "rpm's keyring could not be changed; all files were restored.",
             evidence=answer.last_output(),
             next_step="Run it by hand to see why: " + " ".join(argv),
         )
@@ -193,7 +193,7 @@ def _validate(run: Runner, request: Request, earlier: str) -> None:
     if complaints and complaints != earlier:
         raise RolledBackError(
             f"{request.format.name} refuses its source entries with the new one; all files were "
-            "put back.",
+            "restored.",
             evidence=complaints,
             next_step=f"Correct the entry that {request.format.name} names, or name its URL in "
             "replaces.",

@@ -41,7 +41,7 @@ def plan_entry(
     shown = addresses(url, True)
     arguments = {**wanted, "url": shown}
     if not found:
-        return arguments, Step("repository", "add", shown, f"no source of {what} is there")
+        return arguments, Step("repository", "add", shown, f"no configured repository has {what}")
     ours = same_repository(found[0]["uri"], (url,))
     if len(found) == 1 and ours and _trusted(found[0], accepted):
         return None, None

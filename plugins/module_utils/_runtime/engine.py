@@ -149,14 +149,14 @@ def _failure(
             service.load_restored()
         except KubegpuError as second:
             again = f"{name} still does not run: {second.cause} {second.evidence}".rstrip()
-        put_back = f"could not be put back: {problem}" if problem else "was put back;"
+        restored_text = f"could not be restored: {problem}" if problem else "was restored;"
         return (KubegpuError if problem else RolledBackError)(
             f"{name} does not work with the new configuration: {error.cause} The old configuration "
-            f"{put_back} {again}",
+            f"{restored_text} {again}",
             evidence=evidence,
             next_step=look,
         )
-    advice = "This run changed no file, so there was nothing to put back."
+    advice = "This run changed no file, so there is nothing to restore."
     if kept:
         advice = (
             f"{kept[0].after.path} is free of this module's settings and stays so: correct what "

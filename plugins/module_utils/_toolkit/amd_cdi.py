@@ -60,7 +60,7 @@ def stale(
     :param nodes: the render nodes that are there.
     """
     if named is None:
-        return "no CDI specification is there"
+        return "no CDI specification exists"
     gone = sorted(set(named) - set(nodes))
     if gone:
         return f"it names {', '.join(gone)}, which {'is' if len(gone) == 1 else 'are'} not there"

@@ -217,7 +217,11 @@ def _docker(
     entry = (runtime["runtimes"] or {}).get(name)
     there = entry.get("path") if isinstance(entry, Mapping) else entry
     if entry is None:
-        return True, Step("docker", "add", f"runtime {name}", "no such runtime is there"), notes
+        return (
+            True,
+            Step("docker", "add", f"runtime {name}", "the runtime is not configured"),
+            notes,
+        )
     if there and there != path:
         return True, Step("docker", "change", f"runtime {name}", f"it runs {there}"), notes
     if request.docker_set_default and runtime["default_runtime"] != name:

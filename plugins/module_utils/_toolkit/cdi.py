@@ -106,7 +106,7 @@ def read_specification(text: str | None) -> CdiState:
 def needs_refresh(state: CdiState, driver_version: str | None) -> str | None:
     """Return why the specification has to be made again, or None."""
     if not state.exists:
-        return "no CDI specification is there"
+        return "no CDI specification exists"
     if driver_version and state.driver_version != driver_version:
         return f"it was made for driver {state.driver_version or 'unknown'}, not {driver_version}"
     return None

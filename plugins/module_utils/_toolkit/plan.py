@@ -322,7 +322,7 @@ def _cdi(
     if spec and spec["driver_version"] == driver:
         return None, None, None
     reason = (
-        f"no CDI specification is there for driver {driver}"
+        f"no CDI specification exists for driver {driver}"
         if not spec
         else f"it was made for driver {spec['driver_version']}, loaded is {driver}"
     )

@@ -94,7 +94,9 @@ def plan_containerd(
             "containerd", _restart_action(request.containerd_restart), request.runtime_name, reason
         )
     elif handler is None:
-        step = _runtime_step("containerd", "add", request.runtime_name, "no such handler is there")
+        step = _runtime_step(
+            "containerd", "add", request.runtime_name, "the handler is not configured"
+        )
     elif path and path != RUNTIME_PATH:
         step = _runtime_step("containerd", "change", request.runtime_name, f"it runs {path}")
     elif request.containerd_set_default and runtime["default_handler"] != request.runtime_name:
@@ -172,7 +174,7 @@ def plan_docker(
     entry = (runtime["runtimes"] or {}).get(request.runtime_name)
     path = entry.get("path") if isinstance(entry, Mapping) else entry
     if entry is None:
-        step = _runtime_step("docker", "add", request.runtime_name, "no such runtime is there")
+        step = _runtime_step("docker", "add", request.runtime_name, "the runtime is not configured")
     elif path and path != RUNTIME_PATH:
         step = _runtime_step("docker", "change", request.runtime_name, f"it runs {path}")
     elif request.docker_set_default and runtime["default_runtime"] != request.runtime_name:
@@ -212,7 +214,7 @@ def plan_crio(
         )
     handler = (runtime["runtimes"] or {}).get(request.runtime_name)
     if handler is None:
-        step = _runtime_step("crio", "add", request.runtime_name, "no such handler is there")
+        step = _runtime_step("crio", "add", request.runtime_name, "the handler is not configured")
     elif handler["path"] != RUNTIME_PATH:
         reason = f"it runs {handler['path']}"
         step = _runtime_step("crio", "change", request.runtime_name, reason)

@@ -282,7 +282,7 @@ def _way_back(host: Host) -> list[Finding]:
         found.append(
             Finding(
                 "way_back_unknown",
-                f"Nobody knows whether the installed versions of {host.name} could be restored: "
+                f"It is unknown whether the installed versions of {host.name} could be restored: "
                 f"its package manager did not answer. {host.unasked}",
                 "",
                 "Repair the package manager, or leave it at that with gpu_upgrade_rollback: try.",
@@ -326,8 +326,8 @@ def _no_room(
         Finding(
             "budget_used",
             f"gpu_upgrade_max_unavailable ({request.max_unavailable} of {len(planned)} nodes: "
-            f"{limit}) is used up: {', '.join(sorted(out))} are not ready, or cordoned by somebody "
-            "else.",
+            f"{limit}) is used up: {', '.join(sorted(out))} are not ready, or cordoned by another "
+            "party.",
             "",
             "Bring them back, or raise gpu_upgrade_max_unavailable.",
         )

@@ -162,12 +162,12 @@ def rows(data: Object) -> list[dict[str, Any]]:
         elif outcome in KEPT:
             notes.append(
                 "the node stays out of work. Next step: repair it and run the upgrade again, which "
-                "goes on with it first; or give it back with -e gpu_upgrade_release=true"
+                "goes on with it first; or release it with -e gpu_upgrade_release=true"
             )
         if outcome == NOT_STARTED and data["stopped"]:
             notes.append(f"not begun: {data['stopped']}")
         if outcome == BLOCKED:
-            notes.append("the node was given back, and nothing on it was changed")
+            notes.append("the node was released, and nothing on it was changed")
         found.append(
             {
                 "node": name,

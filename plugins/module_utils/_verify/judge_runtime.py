@@ -102,7 +102,7 @@ def _lost(runtime: RuntimeState) -> LayerResult:
         False,
         "runtime_lost",
         f"{runtime.name} does not know the handler {runtime.handler} any more: this collection has "
-        "configured it, and somebody took it out since.",
+        "configured it, and it was removed since.",
         f"{runtime.source} names {', '.join(runtime.handlers) or 'none'}; the record on the node "
         f"has it in {files}",
         f"See who wrote {files} since (a package, the distribution's start, another tool), and run "

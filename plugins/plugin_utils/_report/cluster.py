@@ -90,7 +90,7 @@ def _steps(key: str, node: Mapping[str, Any], unknown: set[str]) -> list[tuple[s
     wanted = {**(node.get("labels") or {}), **(node.get("annotations") or {})}
     taints = [f"{taint['key']}:{taint['effect']}" for taint in node.get("taints") or ()]
     if not wanted and not taints:
-        return [("labels: remove ours", "the machine has no GPU")]
+        return [("labels: remove those of this collection", "the machine has no GPU")]
     values = ", ".join(f"{name}={wanted[name]}" for name in sorted(wanted))
     steps = [("labels: set", f"from the detected hardware: {values}")] if wanted else []
     return steps + ([("taints: set", ", ".join(taints))] if taints else [])
@@ -107,7 +107,10 @@ def _deployment(plan: Mapping[str, Any], changed: bool) -> list[tuple[str, str]]
     return [
         (f"apply {', '.join(kinds)}", "; ".join(plan.get("reasons") or ())),
         *(
-            (f"remove ours from namespace {name}", "an earlier run deployed it there")
+            (
+                f"remove those of this collection from namespace {name}",
+                "an earlier run deployed it there",
+            )
             for name in plan.get("earlier") or ()
         ),
     ]

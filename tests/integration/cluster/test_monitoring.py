@@ -191,7 +191,7 @@ def test_s19_in_another_namespace_it_leaves_the_one_before(ready, monkeypatch):
     planned = play("plan", "-e", f"kubegpu_plan_file={BUILD}/plan-monitoring.json", variables=moved)
     assert planned.status == 0, planned.output
     table = planned.output.partition("What site would do in Kubernetes, and why")[2]
-    assert f"remove ours from namespace {NAMESPACE}" in table
+    assert f"remove those of this collection from namespace {NAMESPACE}" in table
     checked = play("site", *ONLY, "--check", variables=moved)
     assert within(ready, ELSEWHERE) == set() != within(ready, NAMESPACE)
     done = play("site", *ONLY, variables=moved)

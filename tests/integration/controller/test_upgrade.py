@@ -106,7 +106,7 @@ def test_a_failure_that_is_allowed_does_not_stop_the_others(nodes):
     # It stays out, with its record, and is told how to go on.
     assert nodes.held() == {"gpu2": "gpu-upgrade"} and nodes.records() == ["gpu2"]
     assert "It did not build." in report["hosts"]["gpu2"]["findings"][0]["cause"]
-    assert "goes on with it first; or give it back with" in run.words()
+    assert "goes on with it first; or release it with" in run.words()
 
 
 def test_a_lost_node_ends_neither_the_run_nor_the_report(nodes):

@@ -241,7 +241,7 @@ def test_containerd_that_does_not_come_back_gets_its_old_file_back(place, system
     assert system.restarts == restarts + 2
     assert system.daemon is not None
     assert JOURNAL in caught.value.evidence
-    assert "old configuration was put back" in caught.value.cause
+    assert "old configuration was restored" in caught.value.cause
     assert "runs again" in caught.value.cause
     assert place.state.exists() == (name == "second")
 

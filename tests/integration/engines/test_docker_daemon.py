@@ -270,7 +270,7 @@ def test_restart_that_fails_puts_the_old_file_back(running):
     (running.folder / "argv.json").write_text(json.dumps(broken))
     answer = running.run(restart="always", **RELOADS)
     assert answer["failed"]
-    assert "was put back" in answer["msg"]
+    assert "was restored" in answer["msg"]
     assert "dockerd still does not run" in answer["msg"]
     last = running.dockerd.log.read_text().strip().splitlines()[-1]
     assert last in answer["msg"], "the journal is quoted"
@@ -288,7 +288,7 @@ def test_reload_that_is_not_taken_puts_the_old_file_back(running, monkeypatch):
     monkeypatch.setattr(docker_apply, "RELOAD_SECONDS", 1.0)
     answer = running.run(set_default=True, **RELOADS)
     assert answer["failed"]
-    assert "was put back; dockerd runs again with it" in answer["msg"]
+    assert "was restored; dockerd runs again with it" in answer["msg"]
     assert "did not take the runtimes" in answer["msg"]
     assert running.config.read_bytes() == before
     assert running.leftovers() == []

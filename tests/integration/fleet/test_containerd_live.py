@@ -122,7 +122,7 @@ def test_containerd_that_does_not_come_back_gets_its_old_file_back(before):
     answers = module(restart=True)
     for host, answer in answers.items():
         assert answer["failed"], host
-        assert "old configuration was put back" in answer["cause"]
+        assert "old configuration was restored" in answer["cause"]
         assert "runs again" in answer["cause"]
         assert "the handler is not welcome here" in answer["evidence"]
     assert on_nodes(STATE, NODES) == before

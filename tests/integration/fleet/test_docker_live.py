@@ -150,7 +150,7 @@ def test_dockerd_that_does_not_come_back_gets_its_old_file_and_says_why(before):
     answers = module(reload=True, restart="always")
     for answer in answers.values():
         assert answer["failed"]
-        assert "was put back; dockerd runs again with it" in answer["msg"]
+        assert "was restored; dockerd runs again with it" in answer["msg"]
         assert "the runtime is not welcome here" in answer["evidence"]
     assert on_nodes(STATE, NODES) == before
     assert on_nodes("systemctl is-active docker", NODES) == each(answers, "active")

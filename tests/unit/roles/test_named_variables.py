@@ -34,9 +34,9 @@ def rows(page):
 
 
 def unknown(texts, known):
-    return {
-        (code, name) for code, text in texts.items() for name in _NAME.findall(text)
-    } - {(code, name) for code in texts for name in known}
+    return {(code, name) for code, text in texts.items() for name in _NAME.findall(text)} - {
+        (code, name) for code in texts for name in known
+    }
 
 
 @pytest.mark.parametrize("page", [diagnose_page, findings_page])

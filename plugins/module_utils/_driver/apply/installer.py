@@ -133,7 +133,7 @@ def reinstall_runfile(context: Context, before: Mapping[str, Any] | None) -> str
     if not runfile or not context.reader.exists(runfile["file"]):
         return (
             f"The driver {before['version']} came from a runfile that is not on this node: it "
-            "cannot be put back. Give it as runfile, with its version."
+            "cannot be restored. Give it as runfile, with its version."
         )
     execute_runfile(context.run, context.reader, runfile, context.params["build_timeout"])
     return ""

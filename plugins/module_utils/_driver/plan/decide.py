@@ -274,8 +274,8 @@ def _check_legacy(inputs: DecisionInput) -> None:
     raise Refusal(
         f"{old.name} ({old.generation}) is served up to branch {old.last}, which is not "
         "maintained any more and which this collection does not install.",
-        f"install NVIDIA-Linux-{inputs.system.arch}-{newest}.run by hand on a kernel that it "
-        "builds for, or take the card out; a driver that is there already is kept.",
+        f"install NVIDIA-Linux-{inputs.system.arch}-{newest}.run manually on a kernel that it "
+        "builds for, or take the card out; an installed driver is kept.",
     )
 
 
@@ -296,9 +296,7 @@ def _check_asked(inputs: DecisionInput, asked: str) -> None:
         if inputs.requested_kernel_module
         else ""
     )
-    before = (
-        f" The driver {inputs.installed.version} that is there stays." if inputs.installed else ""
-    )
+    before = f" The installed driver {inputs.installed.version} stays." if inputs.installed else ""
     raise Refusal(
         f"{capitalize_first(what)}{with_modules} was asked for, but {found}.{before}",
         alternatives(inputs),
@@ -339,8 +337,8 @@ def _check_source(inputs: DecisionInput, target: Target) -> None:
         return
     if installed.source is None:
         raise Refusal(
-            f"{capitalize_first(installed.title)} is there and does not meet the request, and "
-            "nothing tells how to remove it.",
+            f"{capitalize_first(installed.title)} is installed and does not meet the request, "
+            "and nothing shows how to remove it.",
             "remove it the way it was installed, then run again; or ask for what it is (branch "
             f"{installed.branch}).",
         )
@@ -351,13 +349,13 @@ def _check_source(inputs: DecisionInput, target: Target) -> None:
             else "removes its packages in the same change"
         )
         raise Refusal(
-            f"{capitalize_first(installed.title)} is there and does not meet the request; branch "
-            f"{target.branch} would come from {PLACES[str(target.source)]}.",
+            f"{capitalize_first(installed.title)} is installed and does not meet the request; "
+            f"branch {target.branch} would come from {PLACES[str(target.source)]}.",
             f"nvidia_driver_replace_source: true, which {removal}; or remove it by hand; or ask "
             f"for what it is (branch {installed.branch}).",
         )
     if installed.source == RUNFILE and not inputs.node["driver"]["uninstaller"]:
         raise Refusal(
-            f"{capitalize_first(installed.title)} is there, and its uninstaller is not.",
+            f"{capitalize_first(installed.title)} is installed, and its uninstaller is not.",
             "run the same .run file with --uninstall by hand, then run again.",
         )

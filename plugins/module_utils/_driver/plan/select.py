@@ -208,7 +208,7 @@ def _keep_branch(inputs: DecisionInput, order: Sequence[str]) -> Choice | None:
         return None
     warning = rules.support_warning(installed.branch, inputs.data, inputs.request.today)
     served = rules.describe_gpus(inputs.gpus)
-    reason = f"Branch {installed.branch} is there and serves {served}: it stays."
+    reason = f"Branch {installed.branch} is installed and serves {served}: it stays."
     return Choice(
         installed.branch,
         source,

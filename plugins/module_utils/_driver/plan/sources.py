@@ -209,7 +209,7 @@ def _compare(
         if entry["enabled"] and same_repository(entry["uri"], addresses)
     ]
     if not entries:
-        return wanted, ("add", shown, "no source of the driver is there")
+        return wanted, ("add", shown, "no configured repository has the driver")
     files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
     if len(entries) > 1:
         return wanted, ("replace", shown, f"more than one entry gives it ({files})")

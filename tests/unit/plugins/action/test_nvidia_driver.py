@@ -661,7 +661,7 @@ def test_a_rollback_that_fails_is_said(task, node, monkeypatch):
     monkeypatch.setattr(node, "package_set", refusing)
     answer = task(version=NEW)
     assert not answer["rolled_back"]
-    assert "This could not be put back: the packages" in answer["msg"]
+    assert "This could not be restored: the packages" in answer["msg"]
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ def test_what_a_killed_run_wrote_is_taken_back_where_crio_does_not_start_with_it
     system.broken = True
     with pytest.raises(RolledBackError) as failure:
         transaction(folder, system, restart=True)
-    assert "The old configuration was put back; CRI-O runs again" in str(failure.value)
+    assert "The old configuration was restored; CRI-O runs again" in str(failure.value)
     assert not own(folder).exists()
     assert system.daemon is not None
     # Nor does a record stay.

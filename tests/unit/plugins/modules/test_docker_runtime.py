@@ -342,7 +342,7 @@ def test_dockerd_that_does_not_take_the_file_gets_its_old_one(node, verb):
     node.deaf = (verb,)
     answer = node.once(reload=True, restart="always" if verb == "restart" else "never")
     assert answer["failed"]
-    assert "was put back; dockerd runs again with it" in answer["cause"]
+    assert "was restored; dockerd runs again with it" in answer["cause"]
     assert "the reason why" in answer["evidence"]
     assert node.config.read_text() == '{"debug": true}'
     assert node.done == [verb, verb]
@@ -377,7 +377,7 @@ def test_dockerd_that_cannot_be_asked_is_reloaded_for_a_change_only(node):
     node.answers = False
     answer = node(reload=True)
     assert answer["reloaded"]
-    assert any("cannot be told" in reason for reason in answer["reasons"])
+    assert any("is unknown whether" in reason for reason in answer["reasons"])
     assert not node(reload=True)["changed"]
 
 

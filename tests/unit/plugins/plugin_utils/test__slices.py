@@ -102,7 +102,7 @@ def test_a_slice_that_lasts_long_is_told(run, shown, monkeypatch):
 
     for state, doing in (
         ("cordoned", "cordoning the nodes"),
-        ("released", "giving the nodes back"),
+        ("released", "releasing the nodes"),
         ("drained", "draining the nodes"),
     ):
         shown.clear()

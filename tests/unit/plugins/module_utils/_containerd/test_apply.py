@@ -136,7 +136,7 @@ def test_what_containerd_would_take_otherwise_is_not_written(standin, monkeypatc
 
 
 def test_a_roll_back_that_fails_is_told(standin, monkeypatch):
-    """With the first error, and not as if the old configuration was put back: it was not."""
+    """With the first error, and not as if the old configuration was restored: it was not."""
     standin.takes = lambda text: "nvidia" not in text
 
     def full(self, *_arguments):
@@ -146,7 +146,7 @@ def test_a_roll_back_that_fails_is_told(standin, monkeypatch):
     with pytest.raises(KubegpuError, match="No space left") as caught:
         standin.run(restart=True)
     assert not isinstance(caught.value, RolledBackError)
-    assert "could not be put back" in caught.value.cause and "Job 1 failed" in str(caught.value)
+    assert "could not be restored" in caught.value.cause and "Job 1 failed" in str(caught.value)
 
 
 def test_a_roll_back_of_an_undo_that_fails_is_told(standin, monkeypatch):

@@ -64,7 +64,7 @@ def test_a_config_has_all_flags_and_says_only_what_differs():
         (mps(49), "an MPS server takes 48 clients at most"),
         ({"sharing": {"timeSlicing": {"resources": [
             {"name": "gpu", "replicas": 2}, {"name": "nvidia.com/gpu", "replicas": 3}]}}},
-         "nvidia.com/gpu is there twice"),
+         "nvidia.com/gpu occurs twice"),
         (flags("both"), "has to be one of none, single, mixed"),
         ({"flags": {"failOnInitError": "yes"}}, "has to be a boolean"),
         ({"flags": {"plugin": {"deviceListStrategy": "cdi"}}}, "has to be one of envvar"),

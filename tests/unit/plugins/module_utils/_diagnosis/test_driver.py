@@ -165,12 +165,12 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
     ),
     "Kepler with the open modules": (
         Evidence(gpus=(K80,), wanted="580.95.05", dmesg=no_gsp("0000:06:00.0", "10de:102d")),
-        codes.GPU_UNSUPPORTED, ["Tesla K80", "470 is the last branch", "by hand"],
+        codes.GPU_UNSUPPORTED, ["Tesla K80", "470 is the last branch", "manually"],
     ),
     "Kepler in the kernel's older layout": (
         Evidence(gpus=(K80,), wanted="550.54.15",
                  dmesg=older_unsupported("0000:06:00.0", "10de:102d", "550.54.15")),
-        codes.GPU_UNSUPPORTED, ["Tesla K80", "470 is the last branch", "by hand"],
+        codes.GPU_UNSUPPORTED, ["Tesla K80", "470 is the last branch", "manually"],
     ),
     "Blackwell with the proprietary modules": (
         Evidence(gpus=(B200,), loaded="580.95.05", kernel_module="proprietary", dmesg=NEEDS_OPEN),

@@ -52,9 +52,9 @@ def data(edited):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"runtimes": {}, "runtimes": {}}', "runtimes is there twice"),
-        ('{"runtimes": {"a": {}, "a": {}}}', "a is there twice"),
-        ('{"features": {"cdi": true, "cdi": false}}', "cdi is there twice"),
+        ('{"runtimes": {}, "runtimes": {}}', "runtimes occurs twice"),
+        ('{"runtimes": {"a": {}, "a": {}}}', "a occurs twice"),
+        ('{"features": {"cdi": true, "cdi": false}}', "cdi occurs twice"),
         ('{"features": []}', "features is array"),
         ('{"default-runtime": 1}', "default-runtime is not a string"),
         ("7", "the file is number"),
@@ -80,7 +80,7 @@ def test_keys_of_an_entry_are_found_as_go_finds_them(key):
 
 
 def test_key_written_in_two_ways_is_refused():
-    with pytest.raises(InputError, match="path is there twice"):
+    with pytest.raises(InputError, match="path occurs twice"):
         configured('{"runtimes": {"nvidia": {"path": "/a", "Path": "/b"}}}')
 
 

@@ -74,7 +74,7 @@ def test_files_are_restored_and_the_old_ones_are_loaded(files, undo):
     error = caught.value
     assert error.cause == (
         "it does not work with the new configuration: It does not start. The old configuration was "
-        "put back; it still does not run: It does not start. line 3"
+        "restored; it still does not run: It does not start. line 3"
     )
     assert error.evidence == "line 3\nthe journal"
 
@@ -140,7 +140,7 @@ def test_one_file_that_cannot_be_restored_leaves_no_other_one_changed(files, mon
     monkeypatch.setattr(transaction, "write_file", full)
     with pytest.raises(KubegpuError, match="It does not start") as caught:
         files.run(files.changes(undo=True))
-    assert "could not be put back: No space left on device." in caught.value.cause
+    assert "could not be restored: No space left on device." in caught.value.cause
     assert not isinstance(caught.value, RolledBackError)
     assert files.texts() == ["old", "new"] and files.loads == 2
 

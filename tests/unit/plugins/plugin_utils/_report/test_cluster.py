@@ -29,7 +29,7 @@ def test_labels_and_taints_that_come_and_go():
     assert row["changes"] == ["labels: set", "taints: set"]
     assert row["why"] == ["from the detected hardware: kubegpu.nodes/gpu=nvidia", "gpu:NoSchedule"]
     row = first(nodes={"h1": {**NODE, "changed": True, "labels": {}}})
-    assert row["changes"] == ["labels: remove ours"]
+    assert row["changes"] == ["labels: remove those of this collection"]
 
 
 def test_hosts_that_are_not_in_the_cluster():
@@ -103,6 +103,6 @@ def test_the_device_plugin():
     assert row({"action": "refuse", "text": "no"}) == (["refused"], ["no"])
     assert row({"action": "leave", "others": ["an operator"]})[1] == ["the cluster has an operator"]
     assert row({**applied, "earlier": ["old"]}) == (
-        ["apply DaemonSet", "remove ours from namespace old"],
+        ["apply DaemonSet", "remove those of this collection from namespace old"],
         ["because", "an earlier run deployed it there"],
     )

@@ -378,7 +378,7 @@ def test_what_the_tags_leave_out_is_named_and_not_shown():
     toolkit = driver_plan(
         "install",
         step("packages", "install", "toolkit 1.20.1-1", "not there"),
-        step("containerd", "add", "runtime nvidia", "no such handler is there"),
+        step("containerd", "add", "runtime nvidia", "the handler is not configured"),
     )
     plans = {"driver": driver, "cuda": cuda, "toolkit": toolkit}
 
