@@ -213,7 +213,7 @@ def _read_runtimes(
             runtime["started"] = starts.get(runtime["unit"])
     for engine in ("containerd", "docker"):
         if runtimes[engine] is not None:
-            owner = runtimes[engine].get("flavour") or engine
+            owner = runtimes[engine].get("distribution") or engine
             runtimes[engine]["converged"] = converged_fingerprints(
                 record, engine, owner, reader.file_signature, reader.process_start_id
             )

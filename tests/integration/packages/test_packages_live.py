@@ -416,7 +416,7 @@ def test_the_same_wish_goes_on_after_the_build_was_mended(driven):
 
 
 @OF_DRIVERS
-def test_the_other_flavour_takes_the_place_of_the_first_and_back(driven):
+def test_the_other_kernel_module_takes_the_place_of_the_first_and_back(driven):
     assert driven.run("package_set", **driver("595.58.03"))["changed"]
     obsolete = {"obsolete": ["nvidia-open", "nvidia-dkms-open"]}
     (driven.root / "fail-595.71.05-1").touch()

@@ -54,7 +54,7 @@ def test_one_stream_after_another_and_back(node):
     node.shell("dnf -C -y module reset nvidia-driver")
     mended = node.run("package_set", **wish())
     assert mended["changed"] and node.stream() == "580-open"
-    # Both flavours are never there at the same time.
+    # Both types of kernel modules are never there at the same time.
     old = ["nvidia-open", "kmod-nvidia-open-dkms"]
     told = node.run("package_set", **wish("580-dkms", DKMS, obsolete=old))
     assert "module nvidia-driver:580-open\n" in told["diff"][0]["before"]
