@@ -52,8 +52,8 @@ def test_one_stream_after_another_and_back(node):
     assert node.held("nvidia-driver-cuda-libs")
     # Somebody took the stream away: no package differs.
     node.shell("dnf -C -y module reset nvidia-driver")
-    mended = node.run("package_set", **wish())
-    assert mended["changed"] and node.stream() == "580-open"
+    fixed = node.run("package_set", **wish())
+    assert fixed["changed"] and node.stream() == "580-open"
     # Both types of kernel modules are never there at the same time.
     old = ["nvidia-open", "kmod-nvidia-open-dkms"]
     told = node.run("package_set", **wish("580-dkms", DKMS, obsolete=old))
