@@ -66,7 +66,7 @@ _value:
   description:
     - With V(diagnose) a dictionary. C(findings) has the root causes, the worst first, with C(id),
       C(severity) (V(error), V(warning), V(info)), C(subject) with C(host), C(gpu) and C(pod),
-      C(cause), C(evidence), C(next_step), C(mend) (a command or variables, may be empty),
+      C(cause), C(evidence), C(next_step), C(fix) (a command or variables, may be empty),
       C(confidence) (V(proven), V(likely), V(possible)) and C(follows), the ids of the findings that
       are folded into it. C(hosts) has C(verdict), C(gpus), C(node), C(roots) and C(devices) of each
       host, C(pods) the pods that were asked about, C(unseen) what could not be read and why, and

@@ -13,6 +13,8 @@ author:
 description:
   - Returns the expected allocatable resources of a node with the device plugins of NVIDIA, AMD and
     Intel, from M(kubegpu.nodes.gpu_node_facts). A node without a GPU should offer none.
+  - Without MIG devices, the GPUs of NVIDIA on the PCI bus are counted, except those bound to vfio.
+    With a MIG strategy, the facts must come from a node with a running driver.
   - A vendor whose number the facts do not determine is left out, if the node has another one.
 positional: _input
 options:
@@ -37,7 +39,7 @@ options:
     type: dict
     default: {}
 seealso:
-  - plugin: kubegpu.nodes.nvidia_device_plugin_expected
+  - plugin: kubegpu.nodes.nvidia_device_plugin_plan
     plugin_type: filter
 """
 

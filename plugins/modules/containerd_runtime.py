@@ -78,7 +78,7 @@ options:
     type: str
     choices: [auto, in_place, drop_in]
     default: auto
-  flavour:
+  distribution:
     description:
       - The distribution that containerd belongs to. V(auto) detects Kubernetes distributions that
         bring their own containerd.
@@ -247,7 +247,7 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
     "drop_in_path": {"type": "path", "default": "/etc/containerd/conf.d/99-nvidia.toml"},
     "layout": {"type": "str", "choices": ["auto", "in_place", "drop_in"], "default": "auto"},
-    "flavour": {
+    "distribution": {
         "type": "str",
         "choices": ["auto", "containerd", "k3s", "rke2", "k0s", "microk8s"],
         "default": "auto",

@@ -57,7 +57,7 @@ options:
   diagnoses:
     description:
       - Causes that a diagnosis found, as a list for each host, with C(id), C(severity) (V(error),
-        V(warning) or V(info)), C(subject), C(cause), C(evidence), C(next_step), C(mend),
+        V(warning) or V(info)), C(subject), C(cause), C(evidence), C(next_step), C(fix),
         C(confidence) and C(follows) (what follows from the cause).
       - If one of them is an error, they replace what the report would say of layers and health.
     type: dict

@@ -189,8 +189,9 @@ parts:
   description: >-
     Operators, device plugins, DRA drivers, feature discovery and exporters of the cluster, with
     C(kind), C(vendor), C(title), C(text) (a description with the location), C(workload),
-    C(namespace), C(name), C(image), C(ours) (whether this collection manages it) and C(managed_by).
-    If no workload of a DRA driver is recognized, its C(DeviceClass) is listed instead.
+    C(namespace), C(name), C(image), C(managed) (whether this collection manages it) and
+    C(managed_by). If no workload of a DRA driver is recognized, its C(DeviceClass) is listed
+    instead.
   returned: always
   type: list
   elements: dict

@@ -331,7 +331,7 @@ ansible_facts:
         runtimes:
           description:
             - C(containerd), C(docker) and C(crio); V(null) for one that is not installed.
-            - C(containerd) has C(version), C(flavour) (its distribution, such as V(k3s)),
+            - C(containerd) has C(version), C(distribution) (of containerd, such as V(k3s)),
               C(config_path), C(config_version) (of the file), C(unit), C(active), C(control_plane)
               (whether a restart of the unit restarts a member of the control plane), C(handlers)
               (C(type), C(path), C(options)), C(default_handler), C(cri_enabled) and C(cdi_enabled)
@@ -356,7 +356,7 @@ ansible_facts:
           sample:
             containerd:
               version: 1.6.20
-              flavour: containerd
+              distribution: containerd
               config_path: /etc/containerd/config.toml
               config_version: 2
               unit: containerd

@@ -18,7 +18,7 @@ description:
     are history.
   - A driver that hangs is reported when O(timeout) is over. C(nvidia-smi) is killed, and no second
     one is started.
-  - With O(baseline), an earlier result, returns what is new since then, and what is mended.
+  - With O(baseline), an earlier result, returns what is new since then, and what is resolved.
   - For GPUs of AMD and Intel, reads links, errors on PCI Express, memory errors (C(amdgpu)),
     temperature, and messages of their kernel drivers.
   - Changes nothing. Command lines of processes, which C(nvidia-smi) prints, are not returned.
@@ -68,7 +68,7 @@ options:
   baseline:
     description:
       - An earlier result of this module, as it was registered. GPUs that are missing since then are
-        findings, and RV(new) and RV(mended) are returned.
+        findings, and RV(new) and RV(resolved) are returned.
     type: dict
     default: {}
 seealso:
@@ -152,7 +152,7 @@ new:
   type: list
   elements: dict
   sample: []
-mended:
+resolved:
   description: The findings of the baseline that are gone; C(null) without O(baseline), or if
     C(nvidia-smi) or the kernel's log could not be read.
   returned: success

@@ -286,6 +286,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.apply import PodTests
 from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.options import (
+    IMAGE,
+    TOLERATIONS,
     read_options,
     sample_argument,
 )
@@ -293,21 +295,14 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.options i
 _ARGUMENT_SPEC: dict[str, typing.Any] = {
     "state": {"type": "str", "choices": ["tested", "absent"], "default": "tested"},
     "nodes": {"type": "dict", "default": {}},
-    "image": {
-        "type": "str",
-        "default": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04",
-    },
+    "image": {"type": "str", "default": IMAGE},
     "command": {"type": "list", "elements": "str", "default": []},
     "args": {"type": "list", "elements": "str", "default": []},
     "env": {"type": "dict", "default": {}},
     "expect": {"type": "str", "default": "Test PASSED"},
     "count": {"type": "int", "default": 1},
     "runtime_class": {"type": "str", "default": "auto"},
-    "tolerations": {
-        "type": "list",
-        "elements": "dict",
-        "default": [{"operator": "Exists", "effect": "NoSchedule"}],
-    },
+    "tolerations": {"type": "list", "elements": "dict", "default": [*TOLERATIONS]},
     "amd": sample_argument("amd"),
     "intel": sample_argument("intel"),
     "namespace": {"type": "str", "default": "kubegpu"},

@@ -138,43 +138,21 @@ next_step:
 
 import os
 import typing
-from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.restart import (
-    restart_with_any,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact_lines
-from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import (
-    Settings as CrioSettings,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import restart_crio
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import read_info
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import Info
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import (
     Runner,
     module_runner,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import (
-    Daemon,
-    read_daemon,
-    restart,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
-from ansible_collections.kubegpu.nodes.plugins.module_utils._record.transaction import FileChange
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.earlier import (
-    KEY,
-    PREFIXES,
-    plan_restore,
-    read_current,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.engine import (
-    Service,
-    change_runtime,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.earlier import PREFIXES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.runtime_configuration import (
+    ConfigurationRequest,
+    RuntimeConfiguration,
 )
 
 Values = dict[str, typing.Any]
@@ -197,98 +175,14 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
 }
 
 
-def _nothing() -> Values:
-    return {"restored": [], "left": [], "restarted": [], "restart_required": []}
-
-
-def _saved(store: StateStore, name: str) -> Values | None:
-    """Return what was saved under the name; None for nothing."""
-    found = store.get(KEY)
-    return found["files"] if isinstance(found, dict) and found.get("name") == name else None
-
-
-def _save(store: StateStore, name: str, check: bool) -> bool:
-    current = read_current(store)
-    if _saved(store, name) is not None or not (current or store.get(KEY)):
-        return False
-    if not check:
-        store.put(KEY, {"name": name, "files": current})
-    return True
-
-
-def _forget(store: StateStore, _name: str, check: bool) -> bool:
-    found = store.get(KEY) is not None
-    if not check:
-        store.drop(KEY)
-    return found
-
-
-def _may_restart(params: Values, name: str, daemon: Daemon) -> bool:
-    if name != "docker":
-        return bool(params[f"{name}_restart"])
-    # A dockerd that does not run stops no container by its start.
-    if params["docker_restart"] == "always" or not daemon.active:
-        return bool(params["docker_restart"] != "never")
-    info = Info.from_api(read_info(params["docker_socket"]))
-    return params["docker_restart"] == "if_idle" and info is not None and info.idle is True
-
-
-def _restore(params: Values, store: StateStore, run: Runner, check: bool) -> Values:
-    result: Values = {**_nothing(), "diff": []}
-    saved = _saved(store, params["name"]) or {}
-    for name, prefix in PREFIXES.items():
-        changes, left = plan_restore(store, saved, prefix)
-        result["left"] += [{"path": one.path, "reason": one.reason} for one in left]
-        written = [change for change in changes if change.changed]
-        unit = (params["units"] or {}).get(name) or name
-        daemon = read_daemon(run, unit)
-        # The reason why it failed may be the file that is now replaced.
-        needed = bool(written) and daemon.exists and (daemon.active or daemon.tried)
-        restarts = needed and _may_restart(params, name, daemon)
-        if not check:
-            _write(store, run, name, unit, changes, restarts)
-        result["restored"] += [change.after.path for change in written]
-        result["diff"] += [change.diff(_show) for change in written]
-        if needed:
-            result["restarted" if restarts else "restart_required"].append(unit)
-    return result
-
-
-def _write(
-    store: StateStore,
-    run: Runner,
-    name: str,
-    unit: str,
-    changes: list[FileChange],
-    restarts: bool,
-) -> None:
-    load = {
-        "containerd": partial(restart_with_any, run, unit, os.path.lexists),
-        "docker": partial(restart, run, unit),
-        "crio": partial(restart_crio, run, CrioSettings(unit=unit)),
-    }[name]
-    service = Service(name, unit, run, load if restarts else None, load)
-    change_runtime(store, changes, service)
-
-
-def _show(content: bytes) -> str:
-    return redact_lines(content.decode("utf-8", "replace"))
-
-
 def _apply(params: Values, run: Runner, check: bool) -> Values:
     store = StateStore(params["state_path"])
-
-    def work() -> Values:
-        if params["state"] == "restored":
-            done = _restore(params, store, run, check)
-            return {**done, "changed": bool(done["restored"])}
-        change = _save if params["state"] == "saved" else _forget
-        return {**_nothing(), "changed": change(store, params["name"], check)}
-
+    request = ConfigurationRequest.from_params(params)
+    configuration = RuntimeConfiguration(request, store, run, os.path.lexists, check)
     if check:
-        return work()
+        return configuration.apply()
     with store.transaction():
-        return work()
+        return configuration.apply()
 
 
 def main() -> None:

@@ -122,7 +122,7 @@ def _noted(hostvars: Hostvars, host: str) -> Object:
         "subject": "",
         "cause": f"{failure.get('task')}: {message}",
         "evidence": "",
-        "next_step": "Mend what the message names, and run accept again.",
+        "next_step": "Fix what the message names, and run accept again.",
     }
     return {
         **result,

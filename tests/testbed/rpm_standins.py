@@ -174,9 +174,9 @@ def _rhel(version: str) -> Iterator[Rpm]:
         files={"/usr/lib/modprobe.d/nvidia.conf": "blacklist nouveau\n"},
     )  # fmt: skip
     yield rpm("nvidia-modprobe")
-    for flavour, name in _KMOD.items():
+    for kernel_module, name in _KMOD.items():
         source = f"/usr/src/nvidia-{version}"
-        binary = {} if flavour == "open" else {f"{source}/nvidia/nv-kernel.o_binary": "x\n"}
+        binary = {} if kernel_module == "open" else {f"{source}/nvidia/nv-kernel.o_binary": "x\n"}
         (other,) = (one for one in _KMOD.values() if one != name)
         yield rpm(
             name, "nvidia-kmod-common",

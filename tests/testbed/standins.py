@@ -120,8 +120,8 @@ def archive() -> Iterator[Deb]:
         for number, version in enumerate(versions):
             full = f"{version}-0ubuntu0.24.04.1"
             yield from _driver(f"-{branch}-server", version, full, component)
-            for flavour, licence in _LICENCES.items():
-                yield from _prebuilt(branch, flavour, licence, version, full, number)
+            for kind, licence in _LICENCES.items():
+                yield from _prebuilt(branch, kind, licence, version, full, number)
 
 
 def repository() -> Iterator[Deb]:
@@ -134,8 +134,8 @@ def repository() -> Iterator[Deb]:
         for version in versions:
             full = f"{version}-{'0' if suffix else '1'}ubuntu1"
             yield from _driver(suffix, version, full, "main")
-            for name, flavour in (("nvidia-open", "-open"), ("cuda-drivers", "")):
-                driver = f"nvidia-driver{suffix}{flavour}"
+            for name, kind in (("nvidia-open", "-open"), ("cuda-drivers", "")):
+                driver = f"nvidia-driver{suffix}{kind}"
                 yield Deb(f"{name}{suffix}", full, (f"{driver} (= {full})",))
             yield _pin(version, full)
         yield _pin(branch, f"{versions[-1]}-{'0' if suffix else '1'}ubuntu1")
@@ -263,8 +263,8 @@ def _driver(suffix: str, version: str, full: str, component: str) -> Iterator[De
     )
     firmware = f"nvidia-firmware{suffix}-{version}" if suffix else "nvidia-firmware"
     yield deb(firmware, files={f"usr/lib/firmware/nvidia/{version}/gsp_ga10x.bin": b"stand-in\n"})
-    for flavour, licence in _LICENCES.items():
-        source = f"nvidia-kernel-source{suffix}{flavour}"
+    for kind, licence in _LICENCES.items():
+        source = f"nvidia-kernel-source{suffix}{kind}"
         modules = {
             f"{_SHARE}/{source}/{kernel}/{name}.ko": elf.module(name, version, kernel, licence)
             for kernel in KERNELS
@@ -275,11 +275,11 @@ def _driver(suffix: str, version: str, full: str, component: str) -> Iterator[De
         contents = {
             f"{folder}/dkms.conf": configuration,
             f"{folder}/sources": _SOURCES,
-            **({} if flavour else {f"{folder}/nvidia/nv-kernel.o_binary": b"stand-in\n"}),
+            **({} if kind else {f"{folder}/nvidia/nv-kernel.o_binary": b"stand-in\n"}),
             **modules,
         }
         yield deb(source, files=contents, alone=("nvidia-kernel-source",))
-        dkms = f"nvidia-dkms{suffix}{flavour}"
+        dkms = f"nvidia-dkms{suffix}{kind}"
         made = deb(
             dkms,
             *(source, f"nvidia-kernel-common{suffix}", firmware),
@@ -293,12 +293,12 @@ def _driver(suffix: str, version: str, full: str, component: str) -> Iterator[De
         yield replace(made, depends=("dkms", *made.depends))
         libs = (compute, f"libnvidia-cfg1{suffix}", f"libnvidia-decode{suffix}")
         if suffix:
-            headless = f"nvidia-headless-no-dkms{suffix}{flavour}"
+            headless = f"nvidia-headless-no-dkms{suffix}{kind}"
             common = f"nvidia-kernel-common{suffix}"
             yield deb(headless, *libs, utilities, common, source, firmware)
-            yield deb(f"nvidia-headless{suffix}{flavour}", headless, dkms)
+            yield deb(f"nvidia-headless{suffix}{kind}", headless, dkms)
         more = tuple(f"{name}{suffix}" for name in _DESKTOP)
-        yield deb(f"nvidia-driver{suffix}{flavour}", *libs, *more, dkms, utilities)
+        yield deb(f"nvidia-driver{suffix}{kind}", *libs, *more, dkms, utilities)
     if not suffix:
         yield deb("nvidia-modprobe", files={"usr/bin/nvidia-modprobe": b"#!/bin/sh\nexit 0\n"})
 
@@ -326,14 +326,14 @@ def _fabric(suffix: str, version: str, deb: Callable[..., Deb]) -> Iterator[Deb]
 
 
 def _prebuilt(
-    branch: str, flavour: str, licence: str, version: str, full: str, number: int
+    branch: str, kind: str, licence: str, version: str, full: str, number: int
 ) -> Iterator[Deb]:
     """Ubuntu's signed modules: their version is the kernel's, not the driver's."""
     common = f"nvidia-kernel-common-{branch}-server"
-    stem = f"linux-modules-nvidia-{branch}-server{flavour}"
+    stem = f"linux-modules-nvidia-{branch}-server{kind}"
     for kernel in KERNELS:
         ours = _kernel_version(kernel) + (f"+{number}" if number else "")
-        folder = f"lib/modules/{kernel}/kernel/nvidia-{branch}srv{flavour}"
+        folder = f"lib/modules/{kernel}/kernel/nvidia-{branch}srv{kind}"
         yield Deb(
             f"{stem}-{kernel}",
             ours,

@@ -164,11 +164,11 @@ def diagnose_page() -> str:
     rows = []
     for code, row in CAUSES.items():
         because = ", ".join(f"`{one}`" for one in row.because) or "-"
-        mend = row.mend.replace("{{", "{").replace("}}", "}").replace("{reboot}", "a reboot")
+        fix = row.fix.replace("{{", "{").replace("}}", "}").replace("{reboot}", "a reboot")
         said = _cell(found[code].cause) if code in found else ""
-        cells = (f"`{code}`", row.layer, said, because, f"`{mend}`" if mend else "-")
+        cells = (f"`{code}`", row.layer, said, because, f"`{fix}`" if fix else "-")
         rows.append(f"| {' | '.join(cells)} |")
-    head = ["| id | layer | cause | folded into | mend |", "| --- | --- | --- | --- | --- |"]
+    head = ["| id | layer | cause | folded into | fix |", "| --- | --- | --- | --- | --- |"]
     table = "\n".join(["", *head, *rows, "", ""])
     text = (REPOSITORY / "docs" / "diagnose.md").read_text(encoding="utf-8")
     return _CAUSES.sub(lambda _found: table, text, count=1)

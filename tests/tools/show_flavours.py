@@ -71,13 +71,13 @@ def document() -> Iterator[str]:
     yield HEAD
     for kind in ORDER:
         with tempfile.TemporaryDirectory() as folder:
-            yield from _flavour(Path(folder), kind)
+            yield from _distribution(Path(folder), kind)
     yield from _crio()
 
 
-def _flavour(folder: Path, kind: tuple[str, int, str]) -> Iterator[str]:
+def _distribution(folder: Path, kind: tuple[str, int, str]) -> Iterator[str]:
     name, version, containerd = kind
-    node = fixture.FlavourNode(folder, *kind, binary=judge.binary(containerd))
+    node = fixture.DistributionNode(folder, *kind, binary=judge.binary(containerd))
     (folder / "scratch").mkdir(exist_ok=True)
     yield f"## {TITLES[name]} with containerd {containerd} (config version {version})\n"
     before, effective = _texts(node), node.judged()
@@ -93,7 +93,7 @@ def _flavour(folder: Path, kind: tuple[str, int, str]) -> Iterator[str]:
     node.started(found=False)
     yield "In effect:\n"
     yield from _effective({"before": effective, "after": node.judged()})
-    if node.flavour.auto_handlers:
+    if node.distribution.auto_handlers:
         node.ok(name="gpu", state="absent")
         written = _texts(node)
         answer = node.run()

@@ -32,6 +32,11 @@ SETTINGS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf
 # Sent to nodes as a file, where it runs without the collection.
 PROGRAM = "plugins/module_utils/_exporter/program.py"
 HEAD = "from __future__ import annotations\n\n"
+# Lines that a file, a function and a module (without comments and empty lines) have at most.
+FILE, FUNCTION, MODULE = 500, 60, 100
+DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
+# Longer functions: a search whose steps share their state.
+LONG = {"plugins/module_utils/_mig/placement.py: place"}
 
 
 def found(path: str, code: str, *arguments: str) -> set[str]:
@@ -143,6 +148,52 @@ def test_no_plugin_imports_subprocess_or_silences_the_rules(path: str) -> None:
     assert "subprocess" not in imported or path == PROGRAM
     for rule in ("TID251", "S101"):
         assert f"noqa: {rule}" not in text
+
+
+def without_documentation(text: str) -> list[str]:
+    """Return the lines of a plugin without the texts that ansible-doc reads."""
+    documentation: set[int] = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in DOCUMENTATION:
+            documentation.update(range(node.lineno, (node.end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return [line for number, line in lines if number not in documentation]
+
+
+def too_long(path: str, text: str) -> list[str]:
+    """Return what is longer in a plugin than the house rules allow, with its number of lines."""
+    lines = without_documentation(text)
+    sizes = [
+        (f"{path}: {node.name}", (node.end_lineno or 0) - node.lineno + 1, FUNCTION)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    if not path.endswith(("/data.py", "_data.py")):
+        sizes.append((path, len(lines), FILE))
+    if path.startswith("plugins/modules/"):
+        code = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+        sizes.append((path, len(code), MODULE))
+    return [f"{name}: {size}" for name, size, most in sizes if size > most]
+
+
+def test_no_file_and_no_function_is_too_long() -> None:
+    texts = {path: (REPOSITORY / path).read_text(encoding="utf-8") for path in PLUGINS}
+    found = [line for path, text in texts.items() for line in too_long(path, text)]
+    assert [line for line in found if line.rpartition(": ")[0] not in LONG] == []
+
+
+def test_what_is_too_long_would_be_seen() -> None:
+    function = "def long():\n" + "    pass\n" * 60
+    assert too_long("plugins/filter/a.py", function) == ["plugins/filter/a.py: long: 61"]
+    assert too_long("plugins/filter/a.py", function.replace("    pass\n", "", 1)) == []
+    module = 'RETURN = r"""\n' + "text:\n" * 600 + '"""\n' + "# Why.\n\n" + "a = 1\n" * 100
+    assert too_long("plugins/modules/a.py", module) == []
+    assert too_long("plugins/modules/a.py", module + "a = 1\n") == ["plugins/modules/a.py: 101"]
+    table = "a = 1\n" * 501
+    assert too_long("plugins/module_utils/_a/plan.py", table) == [
+        "plugins/module_utils/_a/plan.py: 501"
+    ]
+    assert too_long("plugins/module_utils/_a/known_data.py", table) == []
 
 
 def test_the_action_group_names_every_module() -> None:

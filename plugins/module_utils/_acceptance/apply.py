@@ -21,7 +21,7 @@ from .data import BANDWIDTH_TESTS, DCGM, GPU_BURN, NVBANDWIDTH, PROGRAMS, TITLES
 from .dcgm import read_diag
 from .gpu_burn import read_burn
 from .nvbandwidth import read_bandwidth
-from .types import Judged, Outcome
+from .types import Judged, ProgramResult
 
 if TYPE_CHECKING:
     from .._diagnosis.evidence_types import DeviceUser
@@ -110,7 +110,7 @@ def run_test(node: Dependencies, test: Test, *, dry_run: bool = False) -> dict[s
     argv = _argv(node, test)
     told = {"test": test.test, "argv": argv, "ran": not dry_run}
     if dry_run:
-        return {**told, **_values(Outcome()), "seconds": 0}
+        return {**told, **_values(ProgramResult()), "seconds": 0}
     busy = _computing(node)
     if busy:
         finding = Finding(
@@ -119,7 +119,7 @@ def run_test(node: Dependencies, test: Test, *, dry_run: bool = False) -> dict[s
             printable("; ".join(busy)),
             "Wait until they end, and accept the node again.",
         )
-        return {**told, "ran": False, **_values(Outcome((Judged(finding),))), "seconds": 0}
+        return {**told, "ran": False, **_values(ProgramResult((Judged(finding),))), "seconds": 0}
     begin = time.monotonic()
     started = test.test == DCGM and _start_engine(node, test.program)
     try:
@@ -131,7 +131,7 @@ def run_test(node: Dependencies, test: Test, *, dry_run: bool = False) -> dict[s
     return {**told, **_values(outcome), "seconds": round(time.monotonic() - begin, 1)}
 
 
-def _values(outcome: Outcome) -> dict[str, Any]:
+def _values(outcome: ProgramResult) -> dict[str, Any]:
     return {
         "findings": [one.to_json() for one in outcome.judged],
         "measured": {name: dict(one) for name, one in outcome.values.items()},
@@ -187,10 +187,10 @@ def _run(node: Dependencies, test: Test, argv: list[str]) -> tuple[Ended, str]:
     return ended, kept.decode("utf-8", "replace")
 
 
-def _judge(test: Test, ended: Ended, text: str) -> Outcome:
+def _judge(test: Test, ended: Ended, text: str) -> ProgramResult:
     late = ended.rc in _TIMED_OUT and ended.seconds >= test.timeout
     if ended.hang is not None or late:
-        return Outcome((Judged(_timed_out(test, ended, text)),))
+        return ProgramResult((Judged(_timed_out(test, ended, text)),))
     if test.test == DCGM:
         answer = {"rc": ended.rc, "stdout": text, "stderr": ended.stderr}
         return read_diag(

@@ -17,7 +17,7 @@ from .._core.finding import Finding
 from .._core.printable import printable
 from .data import DCGM_ERRORS, MONITOR, NEXT_STEPS, SEVERITIES, UNKNOWN
 from .printed import find_object
-from .types import ERROR, INFO, WARNING, Judged, Outcome
+from .types import ERROR, INFO, WARNING, Judged, ProgramResult
 
 Object = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ def judge_diag(answer: Object) -> list[Finding]:
     return [one.finding for one in found.judged if one.failed]
 
 
-def read_diag(answer: Object, *, level: int, timeout: str, otherwise: str) -> Outcome:
+def read_diag(answer: Object, *, level: int, timeout: str, otherwise: str) -> ProgramResult:
     """Return what the diag found.
 
     :param answer: ``rc``, ``stdout`` and ``stderr``; ``rc`` is None without a program.
@@ -66,7 +66,7 @@ def read_diag(answer: Object, *, level: int, timeout: str, otherwise: str) -> Ou
         error, found = "", None
     if found is None:
         finding = _not_run(answer, error, timeout, otherwise)
-        return Outcome(judged=(Judged(finding),))
+        return ProgramResult(judged=(Judged(finding),))
     return found
 
 
@@ -76,7 +76,7 @@ def _diag(data: Object) -> Object:
     return found
 
 
-def _outcome(diag: Object, data: Object, level: int) -> Outcome:
+def _outcome(diag: Object, data: Object, level: int) -> ProgramResult:
     judged: list[Judged] = []
     skipped: list[str] = []
     passed = False
@@ -115,7 +115,7 @@ def _outcome(diag: Object, data: Object, level: int) -> Outcome:
             )
         )
     version = (data.get("metadata") or {}).get("version") or diag.get("version") or ""
-    return Outcome(tuple(judged), skipped=tuple(dict.fromkeys(skipped)), version=str(version))
+    return ProgramResult(tuple(judged), skipped=tuple(dict.fromkeys(skipped)), version=str(version))
 
 
 def _results(diag: Object) -> Iterator[tuple[str, str, Object]]:

@@ -14,7 +14,7 @@ import re
 
 from .._core.finding import Finding
 from .._core.printable import printable
-from .types import Judged, Outcome
+from .types import Judged, ProgramResult
 
 _TESTED = re.compile(r"Tested (\d+) GPUs?:")
 _GPU = re.compile(r"^\s*GPU (\d+): (\S+)", re.M)
@@ -26,7 +26,7 @@ _STEP = (
 )
 
 
-def read_burn(text: str, rc: int | None, errors: str, expected: int) -> Outcome:
+def read_burn(text: str, rc: int | None, errors: str, expected: int) -> ProgramResult:
     """Return what the last lines say of each GPU.
 
     :param text: the end of the standard output.
@@ -36,7 +36,7 @@ def read_burn(text: str, rc: int | None, errors: str, expected: int) -> Outcome:
     matches = list(_TESTED.finditer(text))
     if not matches:
         how = "was ended" if rc is None else f"ended with status {rc}"
-        return Outcome(
+        return ProgramResult(
             judged=(
                 Judged(
                     Finding(
@@ -74,4 +74,4 @@ def read_burn(text: str, rc: int | None, errors: str, expected: int) -> Outcome:
                 )
             )
         )
-    return Outcome(judged=tuple(judged))
+    return ProgramResult(judged=tuple(judged))

@@ -21,7 +21,7 @@ from .._core.finding import Finding
 from .._core.printable import printable
 from .data import BANDWIDTH_TESTS, BELOW_TWINS, FEWEST_TWINS, PAIRS
 from .printed import find_object
-from .types import ERROR, WARNING, Judged, Outcome
+from .types import ERROR, WARNING, Judged, ProgramResult
 
 Object = Mapping[str, Any]
 _ROOT = "nvbandwidth"
@@ -33,7 +33,9 @@ _STEP = (
 )
 
 
-def read_bandwidth(text: str, rc: int | None, errors: str, limits: Mapping[str, float]) -> Outcome:
+def read_bandwidth(
+    text: str, rc: int | None, errors: str, limits: Mapping[str, float]
+) -> ProgramResult:
     """Return the bandwidth of each GPU, and those that are below their limits.
 
     :param text: standard output.
@@ -48,7 +50,7 @@ def read_bandwidth(text: str, rc: int | None, errors: str, limits: Mapping[str, 
         data, cases = None, {}
     said = str(data.get("error") or "") if isinstance(data, Mapping) else ""
     if not cases:
-        return Outcome(judged=(Judged(_not_run(rc, said or errors or text)),))
+        return ProgramResult(judged=(Judged(_not_run(rc, said or errors or text)),))
     judged: list[Judged] = [_error(said)] if said else []
     values: dict[str, Mapping[str, float]] = {}
     skipped = []
@@ -71,7 +73,7 @@ def read_bandwidth(text: str, rc: int | None, errors: str, limits: Mapping[str, 
     if not values and not judged:
         judged.append(Judged(_not_run(rc, said or "all tests were waived")))
     version = str(data.get("git_version") or "") if isinstance(data, Mapping) else ""
-    return Outcome(tuple(judged), values, tuple(skipped), printable(version))
+    return ProgramResult(tuple(judged), values, tuple(skipped), printable(version))
 
 
 def _cells(matrix: Any) -> dict[tuple[int, int], float]:
@@ -175,7 +177,7 @@ def compare_twins(
 
     What is expected of a product may not be known; GPUs of one product should be alike.
 
-    :param measured: product and values (as in ``Outcome``) of each host.
+    :param measured: product and values (as in ``ProgramResult``) of each host.
     """
     kinds: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
     for host, (product, values) in measured.items():

@@ -85,8 +85,8 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a test gave.
+class ProgramResult:
+    """The result of a test's program.
 
     :param values: what it measured, by test, and in it by GPU.
     :param skipped: the parts that it did not test.

@@ -42,8 +42,8 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What was done for a host. ``left`` are the DaemonSets whose pods left the node."""
+class Result:
+    """The result for a host. ``left`` are the DaemonSets whose pods left the node."""
 
     node: Node | None = None
     changed: bool = False
@@ -79,38 +79,38 @@ class Pauser:
         self._sleep = sleep
         self._clock = clock
 
-    def pause(self, requests: Sequence[Request]) -> dict[str, Outcome]:
+    def pause(self, requests: Sequence[Request]) -> dict[str, Result]:
         """Pause the nodes; return what was done for each host, by its key."""
         ours = _our_daemonsets(self._cluster.list("/apis/apps/v1/daemonsets"))
         return self._each(requests, lambda node: self._pause(node, ours))
 
-    def resume(self, requests: Sequence[Request]) -> dict[str, Outcome]:
+    def resume(self, requests: Sequence[Request]) -> dict[str, Result]:
         """End the pause of the nodes; return what was done for each host, by its key."""
         return self._each(requests, self._resume)
 
     def _each(
-        self, requests: Sequence[Request], work: Callable[[Node], Outcome]
-    ) -> dict[str, Outcome]:
+        self, requests: Sequence[Request], work: Callable[[Node], Result]
+    ) -> dict[str, Result]:
         manager = self._settings.field_manager
         found = match(requests, [read_node(data, manager) for data in self._cluster.list(NODES)])
 
-        def guarded(one: Match) -> Outcome:
+        def guarded(one: Match) -> Result:
             if one.refusal is not None:
-                return Outcome(error=one.refusal)
+                return Result(error=one.refusal)
             try:
-                return work(one.node) if one.node else Outcome()
+                return work(one.node) if one.node else Result()
             except KubegpuError as error:
-                return Outcome(one.node, error=error)
+                return Result(one.node, error=error)
 
         answers = self._cluster.each(guarded, found)
         return {
-            one.request.key: Outcome(one.node, error=answer)
+            one.request.key: Result(one.node, error=answer)
             if isinstance(answer, KubeError)
             else answer
             for one, answer in zip(found, answers)
         }
 
-    def _pause(self, node: Node, ours: Mapping[str, Object]) -> Outcome:
+    def _pause(self, node: Node, ours: Mapping[str, Object]) -> Result:
         pods = self._pods(node)
         self._check_pods(node, pods)
         before = _daemonset_pods(pods, ours)
@@ -127,19 +127,19 @@ class Pauser:
         left = tuple(sorted(set(before.values())))
         return replace(outcome, pods=_gpu_pods(node, pods), left=left)
 
-    def _resume(self, node: Node) -> Outcome:
+    def _resume(self, node: Node) -> Result:
         return self._send(node, plan_resume(node, self._settings.reason))
 
-    def _send(self, node: Node, plan: Plan) -> Outcome:
+    def _send(self, node: Node, plan: Plan) -> Result:
         if plan.apply is None:
-            return Outcome(node)
+            return Result(node)
         data = self._cluster.apply(
             f"{NODES}/{quote(node.name)}",
             plan.apply,
             field_manager=self._settings.field_manager,
             dry_run=self._dry_run,
         )
-        return Outcome(read_node(data, self._settings.field_manager), True)
+        return Result(read_node(data, self._settings.field_manager), True)
 
     def _wait_left(self, node: Node, ours: Mapping[str, Object]) -> None:
         """Wait until the pods of this collection have left the node.
@@ -167,7 +167,7 @@ class Pauser:
             raise _has_gpu_pods(node, held).error()
 
 
-def failure(outcomes: Mapping[str, Outcome]) -> KubegpuError | None:
+def failure(outcomes: Mapping[str, Result]) -> KubegpuError | None:
     """Return the error of the module; None if there is none."""
     errors = [one.error for one in outcomes.values() if one.error is not None]
     if len(errors) < 2:

@@ -114,7 +114,7 @@ class Workload:
             "namespace": self.namespace,
             "name": self.name,
             "image": self.image,
-            "ours": self.managed,
+            "managed": self.managed,
             "managed_by": self.managed_by or None,
             "runtime_class": self.runtime_class or None,
             "desired": self.desired,

@@ -17,7 +17,7 @@ from .types import Request
 class Settings:
     """How the module works. Times are in seconds."""
 
-    flavour: str = "auto"
+    distribution: str = "auto"
     containerd_version: str | None = None
     containerd_path: str | None = None
     unit: str = PLAIN.units[0]
@@ -33,10 +33,12 @@ class Settings:
 
 def chosen_distribution(settings: Settings, exists: Callable[[str], bool]) -> Distribution:
     """Return the distribution that the options name, or the one found on the node."""
-    if settings.flavour == "auto":
+    if settings.distribution == "auto":
         return find_distribution(exists, settings.distributions)[0]
     known = (PLAIN, *settings.distributions)
-    return next(distribution for distribution in known if distribution.name == settings.flavour)
+    return next(
+        distribution for distribution in known if distribution.name == settings.distribution
+    )
 
 
 def with_distribution_defaults(

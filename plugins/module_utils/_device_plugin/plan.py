@@ -103,14 +103,10 @@ def plan(
         return {**build_result(result, [], warnings, reasons), "action": "leave"}
     refusals += [("", one) for one in _check_runtime_class(seen)]
     for name in sorted(hosts):
-        host = hosts[name]
-        facts = with_planned_mig(host["gpu_node"], host.get("mig") or ())
-        _plan_host(request, name, {**host, "gpu_node": facts}, result, refusals, warnings)
-    objects, unmanaged = _select_objects(request, method, seen)
-    reasons += unmanaged
-    result["objects"], result["values"] = objects, values
-    result["absent"] = absent(request, objects)
-    return build_result(result, refusals, warnings, reasons)
+        _plan_host(request, name, hosts[name], result, refusals, warnings)
+    result["objects"], unmanaged = _select_objects(request, method, seen)
+    result["values"], result["absent"] = values, absent(request, result["objects"])
+    return build_result(result, refusals, warnings, [*reasons, *unmanaged])
 
 
 def empty_result(others: Sequence[str]) -> dict[str, Any]:
@@ -325,7 +321,8 @@ def _plan_host(
     refusals: list[HostRefusal],
     warnings: list[str],
 ) -> None:
-    node, chosen = host["gpu_node"], str(host.get("config") or "")
+    node = with_planned_mig(host["gpu_node"], host.get("mig") or ())
+    host, chosen = {**host, "gpu_node": node}, str(host.get("config") or "")
     config = request.config(chosen)
     if config is None:
         there = ", ".join(sorted(request.configs)) or "none, nvidia_device_plugin_configs is empty"

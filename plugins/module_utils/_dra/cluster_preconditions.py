@@ -110,7 +110,7 @@ def _allocators(request: Request, parts: Sequence[Mapping[str, Any]]) -> list[Pr
     """Return whether something else gives out the GPUs, by workload of the cluster."""
     found = []
     for part in parts:
-        if part.get("vendor") != "nvidia" or (part["kind"] == DRA_DRIVER and part["ours"]):
+        if part.get("vendor") != "nvidia" or (part["kind"] == DRA_DRIVER and part["managed"]):
             continue
         value = str(part["text"])
         if part["kind"] == OPERATOR:
@@ -118,7 +118,7 @@ def _allocators(request: Request, parts: Sequence[Mapping[str, Any]]) -> list[Pr
             found.append(Precondition("", "GPU operator", value, True, "", step))
         elif part["kind"] == DRA_DRIVER:
             found.append(_foreign(request, "another DRA driver", value))
-        elif part["kind"] == DEVICE_PLUGIN and part["ours"]:
+        elif part["kind"] == DEVICE_PLUGIN and part["managed"]:
             found.append(_our_plugin(request, value))
         elif part["kind"] == DEVICE_PLUGIN:
             found.append(_foreign(request, "device plugin", value))

@@ -230,7 +230,7 @@ def _replaced(request: Request, cluster: Mapping[str, Any]) -> list[Object]:
     if not request.gpus:
         return []
     namespaces = sorted(
-        {part["namespace"] for part in parts if part["kind"] == DEVICE_PLUGIN and part["ours"]
+        {part["namespace"] for part in parts if part["kind"] == DEVICE_PLUGIN and part["managed"]
          and part["vendor"] == "nvidia"}
     )  # fmt: skip
     return [one for name in namespaces for one in plugin_absent(PluginRequest(namespace=name))]

@@ -62,6 +62,7 @@ from .system import (
 )
 
 if TYPE_CHECKING:
+    from .._hardware.pci import PciFunction
     from .._host.reader import NodeReader
 
 _DPKG_STATUS = "/var/lib/dpkg/status"
@@ -98,9 +99,7 @@ def gather(
     modules = read_modules(reader, [kernel["version"] for kernel in kernels], dkms)
     packages, rpm_error = read_packages(reader, system["family"])
     record = read_state(reader, state_path)
-    # No decision depends on the units of a node without a GPU, unless it had one and is monitored.
-    monitored = RECORD in ((record or {}).get("values") or {})
-    runtime_reader = reader if gpus or fresh or monitored else reader.files_only()
+    runtime_reader = reader if gpus or fresh or _is_monitored(record) else reader.files_only()
     units, starts = read_units(runtime_reader, (*UNITS, *SERVICES, *_EXPORTER_UNITS, *_EXPORTERS))
     nvml, nvml_error, hang = (
         read_nvml(reader, gpus, driver_seconds) if hang is None else (None, "", hang)
@@ -111,11 +110,7 @@ def gather(
     node: dict[str, Any] = {
         "os": system,
         "python": read_python(reader),
-        "gpus": gpus,
-        "nvswitches": count_nvswitches(functions),
-        "nvswitch_bridges": read_bridges(reader, gpus),
-        "kernel_drivers": read_kernel_drivers(reader, gpus),
-        "device_nodes": read_device_nodes(reader, functions, gpus),
+        **_read_hardware(reader, functions, gpus),
         "driver": read_driver(
             *(reader, packages, units, modules.get(system["kernel"]), dkms, record),
             system["package_manager"],
@@ -125,8 +120,7 @@ def gather(
         "kernels": [{**kernel, "driver": modules[kernel["version"]]} for kernel in kernels],
         "cuda": read_cuda(reader, packages, nvml["cuda_version"] if nvml else None),
         "container_toolkit": read_toolkit(reader, packages),
-        "amd_container_toolkit": _read_amd_toolkit(reader, packages, record, gpus),
-        "amd_driver": _read_amd_driver(reader, packages, record, gpus),
+        **_read_amd(reader, packages, record, gpus),
         "repositories": read_repositories(reader),
         "runtimes": runtimes,
         "kubelet": read_kubelet(reader),
@@ -136,14 +130,27 @@ def gather(
         "acceptance": read_acceptance(record),
         "driver_hang": None if hang is None else asdict(hang),
     }
-    problems = (
-        *find_problems(node, nvml_error, rpm_error),
-        *read_errors(reader, gpus),
-        *runtime_problems,
-        *_driver_trouble(reader, node),
-    )
-    node["problems"] = [problem.as_problem() for problem in problems]
-    return node
+    problems = [*find_problems(node, nvml_error, rpm_error), *read_errors(reader, gpus)]
+    problems += [*runtime_problems, *_driver_trouble(reader, node)]
+    return {**node, "problems": [problem.as_problem() for problem in problems]}
+
+
+def _is_monitored(record: Mapping[str, Any] | None) -> bool:
+    """Return whether an exporter is set up here: then its unit counts without a GPU, too."""
+    return RECORD in ((record or {}).get("values") or {})
+
+
+def _read_hardware(
+    reader: NodeReader, functions: Sequence[PciFunction], gpus: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the facts of the PCI bus, and of the devices that the kernel made of it."""
+    return {
+        "gpus": gpus,
+        "nvswitches": count_nvswitches(functions),
+        "nvswitch_bridges": read_bridges(reader, gpus),
+        "kernel_drivers": read_kernel_drivers(reader, gpus),
+        "device_nodes": read_device_nodes(reader, functions, gpus),
+    }
 
 
 def _driver_trouble(reader: NodeReader, node: Mapping[str, Any]) -> list[Finding]:
@@ -156,34 +163,23 @@ def _driver_trouble(reader: NodeReader, node: Mapping[str, Any]) -> list[Finding
     return find_driver_trouble(reader, node["driver"])
 
 
-def _read_amd_toolkit(
+def _read_amd(
     reader: NodeReader,
     packages: Sequence[Package],
     record: Mapping[str, Any] | None,
     gpus: Sequence[Mapping[str, Any]],
-) -> dict[str, Any] | None:
-    """Return the fact ``amd_container_toolkit``, None for a node without AMD GPUs."""
+) -> dict[str, Any]:
+    """Return the facts of AMD's packages, None for a node without AMD GPUs."""
     if not any(gpu["vendor"] == "amd" for gpu in gpus):
-        return None
-    # Imported only with such a GPU: the node compiles each imported file.
-    from .._toolkit.amd_facts import read_amd_toolkit  # noqa: PLC0415
-
-    return read_amd_toolkit(reader, packages, record)
-
-
-def _read_amd_driver(
-    reader: NodeReader,
-    packages: Sequence[Package],
-    record: Mapping[str, Any] | None,
-    gpus: Sequence[Mapping[str, Any]],
-) -> dict[str, Any] | None:
-    """Return the fact ``amd_driver``, None for a node without AMD GPUs."""
-    if not any(gpu["vendor"] == "amd" for gpu in gpus):
-        return None
+        return {"amd_container_toolkit": None, "amd_driver": None}
     # Imported only with such a GPU: the node compiles each imported file.
     from .._driver.amd_facts import read_amd_driver  # noqa: PLC0415
+    from .._toolkit.amd_facts import read_amd_toolkit  # noqa: PLC0415
 
-    return read_amd_driver(reader, packages, record)
+    return {
+        "amd_container_toolkit": read_amd_toolkit(reader, packages, record),
+        "amd_driver": read_amd_driver(reader, packages, record),
+    }
 
 
 def _read_runtimes(
@@ -213,7 +209,7 @@ def _read_runtimes(
             runtime["started"] = starts.get(runtime["unit"])
     for engine in ("containerd", "docker"):
         if runtimes[engine] is not None:
-            owner = runtimes[engine].get("flavour") or engine
+            owner = runtimes[engine].get("distribution") or engine
             runtimes[engine]["converged"] = converged_fingerprints(
                 record, engine, owner, reader.file_signature, reader.process_start_id
             )

@@ -50,7 +50,7 @@ UNITS = (
     "containerd",
     "docker",
     "crio",
-    *(unit for flavour in DISTRIBUTIONS for unit in flavour.units),
+    *(unit for distribution in DISTRIBUTIONS for unit in distribution.units),
 )
 
 
@@ -122,41 +122,43 @@ def _containerd(
     packages: Sequence[Package],
     cached_report: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None,
 ) -> tuple[dict[str, Any] | None, list[Finding]]:
-    flavour, _sign = find_distribution(lambda path: reader.first((path,)) is not None)
-    if flavour is PLAIN:
+    distribution, _sign = find_distribution(lambda path: reader.first((path,)) is not None)
+    if distribution is PLAIN:
         binary = _binary(reader, "containerd")
         config_path, unit, name = plain_config, "containerd", "containerd"
         if binary is None:
             return None, []
     else:
-        binary = reader.first(flavour.binaries)
-        config_path, name = flavour.config_path, flavour.name
+        binary = reader.first(distribution.binaries)
+        config_path, name = distribution.config_path, distribution.name
         states = units or {}
-        known = {item: bool(_active(states, item)) for item in flavour.units if states.get(item)}
-        unit = unit_in_use(known) or flavour.units[0]
+        known = {
+            item: bool(_active(states, item)) for item in distribution.units if states.get(item)
+        }
+        unit = unit_in_use(known) or distribution.units[0]
     text = reader.read_text(config_path)
     report = None
     if cached_report and binary:
         report = cached_report("containerd", name, (binary, config_path))
     if report is None:
-        effective, problems = _containerd_effective(reader, binary, config_path, text, flavour)
+        effective, problems = _containerd_effective(reader, binary, config_path, text, distribution)
         version = _version(reader, binary, select(packages, CONTAINERD_PACKAGES))
     else:
         effective = {item: report.get(item) for item in _NOTHING}
         version = find_version(str(report.get("version")))
         problems = [] if effective["cri_enabled"] else [_cri_disabled(config_path)]
     config = None if text is None else config_version(text)
-    unread = find_unread_template(flavour, reader.read_text, config, effective["handlers"])
+    unread = find_unread_template(distribution, reader.read_text, config, effective["handlers"])
     problems = [*problems, *([unread] if unread else [])]
     return (
         {
             "version": version,
-            "flavour": name,
+            "distribution": name,
             "config_path": config_path,
             "config_version": config,
             "unit": unit,
             "active": _active(units, unit),
-            "control_plane": unit in flavour.control_plane_units,
+            "control_plane": unit in distribution.control_plane_units,
             **effective,
         },
         problems,
@@ -168,7 +170,7 @@ def _containerd_effective(
     binary: str | None,
     config_path: str,
     text: str | None,
-    flavour: Distribution,
+    distribution: Distribution,
 ) -> tuple[dict[str, Any], list[Finding]]:
     """Return handlers, default handler and state of CRI from ``containerd config dump``."""
     nothing = dict(_NOTHING)
@@ -182,7 +184,7 @@ def _containerd_effective(
         return nothing, []
     try:
         if answer.ok:
-            effective = read_effective(expand_variables(answer.stdout, flavour.variables))
+            effective = read_effective(expand_variables(answer.stdout, distribution.variables))
             return effective, ([_cri_disabled(config_path)] if not effective["cri_enabled"] else [])
         message = answer.last_output()
     except ValueError as error:

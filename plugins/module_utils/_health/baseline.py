@@ -107,7 +107,7 @@ def _covers(row: Mapping[str, Any], one: Judged, same_boot: bool) -> bool:
     return one.last is None or before is None or one.last <= before + _SAME_TIME
 
 
-def mended(
+def resolved_findings(
     findings: Sequence[Judged], baseline: Mapping[str, Any], node: Node
 ) -> list[dict[str, str]]:
     """Return the findings of the baseline that are there no more.

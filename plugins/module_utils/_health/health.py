@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._nvidia.xids import in_line, sxid_severity
 from .._nvidia.xids_data import ERROR
-from .baseline import mended, missing_gpus, new_findings
+from .baseline import missing_gpus, new_findings, resolved_findings
 from .facts import read_node
 from .judge import judge
 from .types import ANSWERED, Event, Judged, Node, PciGpu, Request, SmiGpu, shown_time
@@ -38,13 +38,13 @@ def check_health(
 def result(node: Node, request: Request) -> dict[str, Any]:
     """Return what was read and found."""
     findings = judge(node, request)
-    compared: dict[str, Any] = {"new": None, "mended": None}
+    compared: dict[str, Any] = {"new": None, "resolved": None}
     if request.baseline is not None:
         findings = [*missing_gpus(node, request.baseline), *findings]
         fresh = new_findings(findings, request.baseline, node.boot_id)
         compared["new"] = [_finding(one) for one in fresh]
         if _all_read(node):
-            compared["mended"] = mended(findings, request.baseline, node)
+            compared["resolved"] = resolved_findings(findings, request.baseline, node)
     return {
         "changed": False,
         "ok": not any(one.severity == ERROR for one in findings),
@@ -61,7 +61,7 @@ def result(node: Node, request: Request) -> dict[str, Any]:
 
 
 def _all_read(node: Node) -> bool:
-    """Return whether a finding that is not there is mended: what was not read shows none."""
+    """Return whether a finding that is not there is resolved: what was not read shows none."""
     nvidia = any(gpu.vendor == "nvidia" for gpu in node.gpus)
     log = next((log for log in node.logs if log.boot == 0), None)
     read = log is not None and not log.incomplete

@@ -14,11 +14,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from .client import KUBE_ARGUMENTS, Answer, Client, Connection, read_connection
+from .client import KUBE_ARGUMENTS, Client, Connection, Response, read_connection
 from .errors import FieldConflict, KubeError, Server, from_answer, server_time
 
-__all__ = ["KUBE_ARGUMENTS", "Answer", "Cluster", "Connection", "FieldConflict", "KubeError",
-           "Server", "read_connection"]  # fmt: skip
+__all__ = [
+    "KUBE_ARGUMENTS",
+    "Cluster",
+    "Connection",
+    "FieldConflict",
+    "KubeError",
+    "Response",
+    "Server",
+    "read_connection",
+]  # fmt: skip
 
 FIELD_MANAGER = "kubegpu.nodes"
 PAGE = 500
@@ -42,8 +50,8 @@ Value = TypeVar("Value")
 Objects = list[dict[str, Any]]
 
 
-#: method, path with query, headers, body -> Answer. Raises KubeError where no answer came.
-Transport = Callable[[str, str, Mapping[str, str], "bytes | None"], Answer]
+#: method, path with query, headers, body -> Response. Raises KubeError where no answer came.
+Transport = Callable[[str, str, Mapping[str, str], "bytes | None"], Response]
 
 
 class Cluster:
@@ -304,7 +312,7 @@ class Cluster:
         body: object = None,
         content_type: str = "application/json",
         accept: str = "application/json",
-    ) -> Answer:
+    ) -> Response:
         query = {name: _text(value) for name, value in params.items() if value is not None}
         target = f"{path}?{urlencode(query)}" if query else path
         headers = {"Accept": accept}

@@ -97,8 +97,8 @@ def read_connection(params: Mapping[str, Any]) -> Connection:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came back, read to its end."""
+class Response:
+    """A response of the API server, read to its end."""
 
     status: int
     body: bytes
@@ -151,7 +151,7 @@ class Client:
 
     def send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> Response:
         """Send a request with the credentials and read the whole answer."""
         complete = {**headers, "User-Agent": _USER_AGENT}
         # This also renews a token that its kubeconfig lets expire.
@@ -181,7 +181,7 @@ class Client:
         except OSError as error:
             # A CA, certificate or key that is no such thing: ssl's words name no file.
             raise bad_certificate(self.server, f"{type(error).__name__}: {error}") from error
-        return Answer(answer.status, answer.data, dict(answer.headers))
+        return Response(answer.status, answer.data, dict(answer.headers))
 
 
 def _load(config: Any, configuration: Any, connection: Connection) -> tuple[str, str]:

@@ -27,8 +27,8 @@ _NO_DRY_RUN = "does not support dry run"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What an eviction came to.
+class EvictionResult:
+    """The result of an eviction.
 
     :param done: whether the pod leaves, or is gone.
     :param gone: whether it was gone before it was asked to leave.
@@ -46,29 +46,31 @@ def passes(error: KubeError) -> bool:
     return error.status is None or error.status == 429 or error.status >= 500
 
 
-def judge(pod: Pod, error: KubeError | None) -> Outcome:
+def judge(pod: Pod, error: KubeError | None) -> EvictionResult:
     """Return what an answer to an eviction, or to its dry run, means.
 
     :param error: None if the API server accepted it.
     """
     if error is not None and error.status == 404:
-        return Outcome(done=True, gone=True)
+        return EvictionResult(done=True, gone=True)
     if error is None or _NO_DRY_RUN in error.evidence:
         # A webhook that has no dry run cannot be asked before: the eviction itself shows it.
-        return Outcome(done=True)
+        return EvictionResult(done=True)
     if error.status == 409 or any(
         reason == "NamespaceTerminating" for reason, _text in error.causes
     ):
         # Another pod has the name by now, or the pod goes with its namespace: the next look tells.
-        return Outcome(finding=_failed(pod, error))
+        return EvictionResult(finding=_failed(pod, error))
     if error.status == 429:
         budget = next((text for reason, text in error.causes if reason == "DisruptionBudget"), "")
-        return Outcome(finding=_blocked(pod, error, budget) if budget else _failed(pod, error))
+        return EvictionResult(
+            finding=_blocked(pod, error, budget) if budget else _failed(pod, error)
+        )
     if _TWO_BUDGETS in error.evidence:
-        return Outcome(final=True, finding=_two_budgets(pod, error))
+        return EvictionResult(final=True, finding=_two_budgets(pod, error))
     if error.status is None or error.status >= 500:
-        return Outcome(finding=_failed(pod, error))
-    return Outcome(final=True, finding=_refused(pod, error))
+        return EvictionResult(finding=_failed(pod, error))
+    return EvictionResult(final=True, finding=_refused(pod, error))
 
 
 def _blocked(pod: Pod, error: KubeError, text: str) -> Finding:

@@ -29,7 +29,7 @@ from .lease import Lease
 from .plan import classify, find_kured, read_daemonsets, read_pod
 from .record import cordon, find_obstacle, read_node, read_record, release, view
 from .types import DRAINED, MANAGER, RELEASED, DaemonSets, Node, Pod, Request
-from .work import Work
+from .work import NodeDrain
 
 _NODES = "/api/v1/nodes"
 
@@ -55,7 +55,7 @@ class Maintenance:
     notes: list[str] = field(default_factory=list)
     #: The process that holds the Lease, if it is that of another run.
     lease_process: str = ""
-    _works: list[Work] = field(default_factory=list)
+    _works: list[NodeDrain] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._reader = Reader(self.cluster)
@@ -110,7 +110,7 @@ class Maintenance:
         done = {key: row for key, row in rows.items() if key not in pending}
         return {"finished": done, "pending": pending}
 
-    def _is_pending(self, work: Work) -> bool:
+    def _is_pending(self, work: NodeDrain) -> bool:
         return self.request.state == DRAINED and not self.dry_run and work.active
 
     def _begin(self, finished: Mapping[str, Any]) -> dict[str, list[Pod]]:
@@ -123,7 +123,7 @@ class Maintenance:
         for host in self.request.hosts:
             if host.key in finished:
                 continue
-            work = Work(host)
+            work = NodeDrain(host)
             self._works.append(work)
             state = matched[host.key]
             if state is None:
@@ -150,7 +150,7 @@ class Maintenance:
                     raise
             self.sleep(self.request.poll)
 
-    def _check(self, work: Work) -> None:
+    def _check(self, work: NodeDrain) -> None:
         """Refuse a node that another run holds, or whose record cannot be read."""
         if work.node is None:
             return
@@ -188,7 +188,7 @@ class Maintenance:
             self._daemonsets = read_daemonsets(items, now)
         return self._daemonsets
 
-    def _await_ready(self, works: Sequence[Work]) -> None:
+    def _await_ready(self, works: Sequence[NodeDrain]) -> None:
         """Wait until the nodes are ready, with the boot that their kubelets have to report."""
         timeout = 0 if self.dry_run else self.request.ready_timeout
         begin = self.clock()
@@ -206,7 +206,7 @@ class Maintenance:
             if work.node is not None:
                 work.fail(not_ready(work.node, self.request.boots.get(work.key, ""), waited))
 
-    def _is_ready(self, work: Work) -> bool:
+    def _is_ready(self, work: NodeDrain) -> bool:
         boot_id = self.request.boots.get(work.key, "")
         node = work.node
         return node is not None and node.ready and boot_id in ("", node.boot_id)
@@ -232,7 +232,7 @@ class Maintenance:
             pods.setdefault(pod.node, []).append(pod)
         return states, items, pods
 
-    def _decide(self, works: Sequence[Work], pods: Mapping[str, Sequence[Pod]]) -> None:
+    def _decide(self, works: Sequence[NodeDrain], pods: Mapping[str, Sequence[Pod]]) -> None:
         """Decide what becomes of the pods of the nodes."""
         there = [(work, pods.get(work.node.name, ())) for work in works if work.node is not None]
         daemons = any(pod.owner_kind == "DaemonSet" for _work, found in there for pod in found)
@@ -242,7 +242,7 @@ class Maintenance:
             waiting = wait_for is not None and work.waited < wait_for.timeout
             work.take(classify(pod, self.request, daemonsets, waiting=waiting) for pod in found)
 
-    def _drain(self, works: Sequence[Work], pods: Mapping[str, Sequence[Pod]]) -> None:
+    def _drain(self, works: Sequence[NodeDrain], pods: Mapping[str, Sequence[Pod]]) -> None:
         drain = Drain(
             self.cluster, self.request, self._read_again, self._read_node, self.sleep, self.clock
         )
@@ -258,7 +258,7 @@ class Maintenance:
             drain.run(cordoned, self.limit)
         self._give_back([work for work in willing if work.failed and work.cordoned_here])
 
-    def _cordon(self, works: Sequence[Work]) -> None:
+    def _cordon(self, works: Sequence[NodeDrain]) -> None:
         fresh = [work for work in works if work.node is not None and work.node.record is None]
 
         def patch(node: Node) -> dict[str, Any] | None:
@@ -268,7 +268,7 @@ class Maintenance:
         for work in fresh:
             work.cordoned_here = work.active
 
-    def _give_back(self, works: Sequence[Work]) -> None:
+    def _give_back(self, works: Sequence[NodeDrain]) -> None:
         """Give back the nodes that this call cordoned and could not drain."""
         if self.dry_run:
             for work in works:
@@ -276,11 +276,11 @@ class Maintenance:
         else:
             self._patch(works, release)
 
-    def _patch(self, works: Sequence[Work], make: Patch) -> None:
+    def _patch(self, works: Sequence[NodeDrain], make: Patch) -> None:
         """Patch the nodes. One that another client changed in between is read and planned again."""
         tried: set[str] = set()
 
-        def send(work: Work) -> Node | Finding | None:
+        def send(work: NodeDrain) -> Node | Finding | None:
             node = work.node
             if node is not None and node.name in tried:
                 node = self._read_node(node.name)
@@ -315,7 +315,7 @@ class Maintenance:
             return read_node(data)
         return None
 
-    def _read_again(self, works: Sequence[Work]) -> None:
+    def _read_again(self, works: Sequence[NodeDrain]) -> None:
         """Read the pods of these nodes again, and decide what becomes of them."""
         _states, _items, pods = self._read(with_pods=True)
         self._decide(works, pods)

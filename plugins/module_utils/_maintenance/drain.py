@@ -14,10 +14,10 @@ from .._cluster.read import ACTIVE
 from .._cluster.wait import Clock, Sleep
 from .._kube.api import Cluster
 from .._kube.errors import KubeError
-from .answers import Outcome, judge, passes, still_running, still_there
+from .answers import EvictionResult, judge, passes, still_running, still_there
 from .plan import read_pod
 from .types import EVICT, LEAVES, WAITS, Node, Request
-from .work import Going, Work
+from .work import Going, NodeDrain
 
 _FIRST_PAUSE = 1.0
 _PODS = "/api/v1/pods"
@@ -36,7 +36,7 @@ class Drain:
         self,
         cluster: Cluster,
         request: Request,
-        read: Callable[[Sequence[Work]], None],
+        read: Callable[[Sequence[NodeDrain]], None],
         read_node: Callable[[str], Node | None],
         sleep: Sleep = time.sleep,
         clock: Clock = time.monotonic,
@@ -51,7 +51,7 @@ class Drain:
         #: Why the pods could not be read again; None if they could.
         self._away: KubeError | None = None
 
-    def preflight(self, works: Sequence[Work]) -> None:
+    def preflight(self, works: Sequence[NodeDrain]) -> None:
         """Ask for each pod by a dry run whether it could be evicted; nothing is written yet.
 
         A node fails if one of its pods can never be. A budget may let a pod go later.
@@ -64,7 +64,7 @@ class Drain:
             if going.outcome.final and going.outcome.finding:
                 work.fail(going.outcome.finding, going.pod)
 
-    def predict(self, works: Sequence[Work]) -> None:
+    def predict(self, works: Sequence[NodeDrain]) -> None:
         """Take the answers of :meth:`preflight` for those of the evictions."""
         for work in works:
             for uid, going in work.open.items():
@@ -76,7 +76,7 @@ class Drain:
                     work.fail(still_there(going.pod, work.node, None), going.pod)
             work.open = {uid: one for uid, one in work.open.items() if uid not in work.evicted}
 
-    def run(self, works: Sequence[Work], limit: float = 0) -> None:
+    def run(self, works: Sequence[NodeDrain], limit: float = 0) -> None:
         """Drain the nodes until each is done or failed.
 
         :param limit: seconds after which the nodes that are left stay as they are; 0 for none.
@@ -84,7 +84,7 @@ class Drain:
         for work in works:
             for going in work.open.values():
                 # What a dry run said is old by now.
-                going.outcome = Outcome()
+                going.outcome = EvictionResult()
         begin = last = self._clock()
         pause = _FIRST_PAUSE
         while True:
@@ -107,7 +107,7 @@ class Drain:
                     work.drained += now - last
             last = now
 
-    def _round(self, works: Sequence[Work]) -> None:
+    def _round(self, works: Sequence[NodeDrain]) -> None:
         for work in works:
             self._end_waiting(work)
         self._ask([(work, going) for work in works for going in work.to_evict()], dry_run=False)
@@ -126,12 +126,12 @@ class Drain:
         for work in works:
             self._end(work)
 
-    def _ask(self, pairs: Sequence[tuple[Work, Going]], *, dry_run: bool) -> None:
+    def _ask(self, pairs: Sequence[tuple[NodeDrain, Going]], *, dry_run: bool) -> None:
         """Evict pods, or ask whether they could be."""
         if not pairs or not self._find_version(must=dry_run):
             return
 
-        def ask(pair: tuple[Work, Going]) -> Outcome:
+        def ask(pair: tuple[NodeDrain, Going]) -> EvictionResult:
             going = pair[1]
             try:
                 self._remove(going, dry_run)
@@ -159,7 +159,7 @@ class Drain:
                 return False
         return True
 
-    def _read_again(self, works: Sequence[Work]) -> bool:
+    def _read_again(self, works: Sequence[NodeDrain]) -> bool:
         """Read the pods of these nodes again; False if the API server is away, which may pass."""
         self._away = None
         try:
@@ -182,7 +182,7 @@ class Drain:
         else:
             self._cluster.evict(pod.path, pod.uid, self._version, grace=grace, dry_run=dry_run)
 
-    def _look(self, pairs: Sequence[tuple[Work, str]]) -> None:
+    def _look(self, pairs: Sequence[tuple[NodeDrain, str]]) -> None:
         """Look which pods are gone: no longer there, another one of that name, or finished."""
         if not pairs:
             return
@@ -209,7 +209,7 @@ class Drain:
             else:
                 work.remove(uid)
 
-    def _end_waiting(self, work: Work) -> None:
+    def _end_waiting(self, work: NodeDrain) -> None:
         """Judge the pods that did not finish in the time that they were given."""
         wait_for = self._request.wait_for
         if wait_for is None or not work.waits or work.waited < wait_for.timeout:
@@ -221,7 +221,7 @@ class Drain:
             if going.kind == WAITS:
                 work.fail(still_running(going.pod, work.waited), going.pod)
 
-    def _end(self, work: Work) -> None:
+    def _end(self, work: NodeDrain) -> None:
         """Judge a node whose time is over, or whose kubelet cannot end its pods."""
         if not work.active or work.waits or work.node is None:
             return

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._core.finding import Finding
-from .answers import Outcome
+from .answers import EvictionResult
 from .record import view
 from .types import EVICT, GONE, KEPT, LEAVES, REFUSED, WAITS, Decision, Node, Pod
 
@@ -26,7 +26,7 @@ class Going:
     pod: Pod
     #: ``evict`` (to be evicted), ``leaves`` (by itself) or ``waits`` (may finish)
     kind: str
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: EvictionResult = field(default_factory=EvictionResult)
 
     @property
     def told(self) -> bool:
@@ -35,8 +35,8 @@ class Going:
 
 
 @dataclass
-class Work:
-    """A host's node in this call. Times are seconds."""
+class NodeDrain:
+    """The drain of a host's node in this call. Times are seconds."""
 
     host: Expected
     node: Node | None = None

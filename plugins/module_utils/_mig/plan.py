@@ -112,7 +112,7 @@ def _in_cluster(plan: Plan, cluster: Mapping[str, Any]) -> list[Finding]:
                 "mig_cluster_unknown",
                 "The cluster does not tell which pods use the GPUs of this node.",
                 str(cluster["error"]),
-                "Mend the connection (kubegpu_kube), then run again.",
+                "Correct the connection (kubegpu_kube), then run again.",
             )
         ]
     resources: Mapping[str, Any] = cluster.get("resources") or {}

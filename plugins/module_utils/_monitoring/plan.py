@@ -41,8 +41,7 @@ def plan(
     :param others: descriptions of exporters that this collection does not manage.
     :param teardown: whether everything is removed.
     """
-    refusals: list[KubegpuError] = []
-    refusals += differing_options(hosts or {}, PREFIX, "the exporter", "")
+    refusals: list[KubegpuError] = [*differing_options(hosts or {}, PREFIX, "the exporter", "")]
     result: dict[str, Any] = {
         "objects": [],
         "absent": [],
@@ -76,19 +75,25 @@ def plan(
         refusals.append(_no_monitor(request, scrape))
     with_rules, reason = _with_rules(request, kinds)
     reasons += [reason] if reason else []
+    objects, more = _select_objects(request, manifests(request, scrape, with_rules), existing)
+    return _result(
+        "apply", {**result, "scrape": scrape, **objects}, [*refusals, *more], warnings, reasons
+    )
+
+
+def _select_objects(
+    request: Request, wanted: Sequence[dict[str, Any]], existing: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Any], list[Refusal]]:
+    """Return the objects to apply and to remove, and refusals of those that others made."""
     seen = {identity(item): item for item in existing}
-    wanted = manifests(request, scrape, with_rules)
-    objects = [item for item in wanted if not _is_unmanaged(item, seen)]
-    refusals += [_taken(item) for item in wanted if _is_taken(item, seen)]
     absent = _absent(existing, wanted, request.namespace)
     places = {item["metadata"].get("namespace", request.namespace) for item in absent}
-    result.update(
-        scrape=scrape,
-        objects=objects,
-        absent=absent,
-        earlier=sorted(places - {request.namespace}),
-    )
-    return _result("apply", result, refusals, warnings, reasons)
+    selected = {
+        "objects": [item for item in wanted if not _is_unmanaged(item, seen)],
+        "absent": absent,
+        "earlier": sorted(places - {request.namespace}),
+    }
+    return selected, [_taken(item) for item in wanted if _is_taken(item, seen)]
 
 
 def _result(

@@ -107,5 +107,5 @@ def explain(output: str, doing: str) -> KubegpuError:
     return KubegpuError(
         f"{doing}: the package manager failed.",
         evidence=evidence,
-        next_step="Mend what it says, then run again.",
+        next_step="Fix what it says, then run again.",
     )

@@ -65,7 +65,7 @@ def repair(host: Host, plan: Plan, broken: Mapping[str, str], announced: Sequenc
     if host.interrupted() or left_over:
         raise explain(
             failed[0].last_output(),
-            f"Mending half-configured packages ({', '.join(broken) or 'interrupted dpkg'})",
+            f"Repairing half-configured packages ({', '.join(broken) or 'interrupted dpkg'})",
         )
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which finding is the cause of which, and what mends it. Data.
+"""Which finding is the cause of which, and what fixes it. Data.
 
 A row is listed before those that can follow from it. ``because`` has layers and codes: an error of
 one of these on the same host explains the finding. A finding of the same layer that none of its
@@ -76,60 +76,60 @@ _ON_BUS = (
     Cause(
         "gpu_bound_to_other_driver",
         BUS,
-        mend="take the GPU's id out of vfio-pci.ids (kernel command line, /etc/modprobe.d) of "
+        fix="take the GPU's id out of vfio-pci.ids (kernel command line, /etc/modprobe.d) of "
         "{host}, then: {reboot}",
     ),
     Cause("legacy_gpu", BUS),
-    Cause("unknown_gpu", BUS, severity=WARNING, mend="nvidia_driver_branch, "
+    Cause("unknown_gpu", BUS, severity=WARNING, fix="nvidia_driver_branch, "
           "nvidia_driver_kernel_module"),
     Cause("os_unsupported", BUS, severity=WARNING),
-    Cause("packages_unreadable", BUS, mend="rpm --rebuilddb", severity=WARNING),
+    Cause("packages_unreadable", BUS, fix="rpm --rebuilddb", severity=WARNING),
 )  # fmt: skip
 
 _OF_MODULE = (
     Cause(
         "vgpu_guest_without_grid_driver",
         MODULE,
-        mend="nvidia_driver_source: runfile, nvidia_driver_runfile: {{url: ..., checksum: ...}} "
+        fix="nvidia_driver_source: runfile, nvidia_driver_runfile: {{url: ..., checksum: ...}} "
         "(docs/driver.md, vGPU)",
     ),
-    Cause("grid_driver_on_whole_gpu", MODULE, mend=_DRIVER),
+    Cause("grid_driver_on_whole_gpu", MODULE, fix=_DRIVER),
     Cause(
-        "gpu_unsupported", MODULE, (BUS,), mend=f"nvidia_driver_branch, then: {_DRIVER}"
+        "gpu_unsupported", MODULE, (BUS,), fix=f"nvidia_driver_branch, then: {_DRIVER}"
     ),
     Cause(
         "wrong_kernel_modules",
         MODULE,
-        mend=f"nvidia_driver_kernel_module: open or proprietary, then: {_DRIVER}",
+        fix=f"nvidia_driver_kernel_module: open or proprietary, then: {_DRIVER}",
     ),
-    Cause("disk_full", MODULE, mend="free space (df -h / /var /boot /tmp), then run again"),
-    Cause("driver_missing", MODULE, mend=_DRIVER),
-    Cause("secure_boot", MODULE, mend="docs/docsite/rst/guide_secure_boot.rst"),
+    Cause("disk_full", MODULE, fix="free space (df -h / /var /boot /tmp), then run again"),
+    Cause("driver_missing", MODULE, fix=_DRIVER),
+    Cause("secure_boot", MODULE, fix="docs/docsite/rst/guide_secure_boot.rst"),
     Cause(
-        "nouveau_loaded", MODULE, ("driver_missing",), mend=f"{_DRIVER}; {REBOOT}"
+        "nouveau_loaded", MODULE, ("driver_missing",), fix=f"{_DRIVER}; {REBOOT}"
     ),
-    Cause("kernel_headers_missing", MODULE, mend=_DRIVER),
-    Cause("dkms_build_failed", MODULE, ("kernel_headers_missing", "disk_full"), mend=_DRIVER),
+    Cause("kernel_headers_missing", MODULE, fix=_DRIVER),
+    Cause("dkms_build_failed", MODULE, ("kernel_headers_missing", "disk_full"), fix=_DRIVER),
     Cause(
         "module_for_other_kernel", MODULE, ("kernel_headers_missing", "dkms_build_failed"),
-        mend=_DRIVER,
+        fix=_DRIVER,
     ),
     Cause(
         "module_missing",
         MODULE,
         ("driver_missing", "kernel_headers_missing", "dkms_build_failed"),
-        mend=_DRIVER,
+        fix=_DRIVER,
     ),
     Cause("modules_cannot_be_loaded_here", MODULE),
-    Cause("upgraded_unattended", MODULE, mend=f"nvidia_driver_hold: true, then: {REBOOT}",
+    Cause("upgraded_unattended", MODULE, fix=f"nvidia_driver_hold: true, then: {REBOOT}",
           confidence=LIKELY),
-    Cause("driver_library_mismatch", MODULE, ("upgraded_unattended",), mend=REBOOT),
+    Cause("driver_library_mismatch", MODULE, ("upgraded_unattended",), fix=REBOOT),
     Cause("pending_reboot", MODULE, ("upgraded_unattended", "driver_library_mismatch"),
-          mend=REBOOT),
-    Cause("driver_in_use", MODULE, mend=REBOOT),
-    Cause("other_driver", MODULE, mend=_DRIVER),
-    Cause("gsp_firmware_failed", MODULE, (BUS,), mend=_DRIVER),
-    Cause("drm_firmware_missing", MODULE, mend="install the distribution's firmware package"),
+          fix=REBOOT),
+    Cause("driver_in_use", MODULE, fix=REBOOT),
+    Cause("other_driver", MODULE, fix=_DRIVER),
+    Cause("gsp_firmware_failed", MODULE, (BUS,), fix=_DRIVER),
+    Cause("drm_firmware_missing", MODULE, fix="install the distribution's firmware package"),
     Cause("drm_firmware_failed", MODULE, ("drm_firmware_missing",)),
     Cause("drm_gpu_not_supported", MODULE),
     Cause(
@@ -138,11 +138,11 @@ _OF_MODULE = (
         (BUS, "drm_firmware_missing", "drm_firmware_failed", "drm_gpu_not_supported"),
     ),
     Cause("module_not_loaded", MODULE, (BUS, MODULE)),
-    Cause("driver_not_loaded", MODULE, (BUS, MODULE), mend=_DRIVER),
-    Cause("drm_driver_not_loaded", MODULE, (BUS, MODULE), mend="modprobe"),
-    Cause("gpu_not_bound", MODULE, (BUS, MODULE), mend=_DRIVER),
-    Cause("device_nodes_missing", MODULE, (BUS, MODULE), mend="nvidia-modprobe -c 0 -u"),
-    Cause("no_module_for_next_kernel", MODULE, ("driver_missing",), mend=_DRIVER,
+    Cause("driver_not_loaded", MODULE, (BUS, MODULE), fix=_DRIVER),
+    Cause("drm_driver_not_loaded", MODULE, (BUS, MODULE), fix="modprobe"),
+    Cause("gpu_not_bound", MODULE, (BUS, MODULE), fix=_DRIVER),
+    Cause("device_nodes_missing", MODULE, (BUS, MODULE), fix="nvidia-modprobe -c 0 -u"),
+    Cause("no_module_for_next_kernel", MODULE, ("driver_missing",), fix=_DRIVER,
           severity=WARNING, confidence=LIKELY),
     Cause("drm_firmware_optional", MODULE, severity=INFO),
     Cause("device_node_missing", MODULE, (BUS, MODULE)),
@@ -151,40 +151,40 @@ _OF_MODULE = (
 )  # fmt: skip
 
 _OF_GPU = (
-    Cause("fabric_manager_not_running", GPU, (BUS, MODULE), mend=_DRIVER),
-    Cause("fabric_manager_version", GPU, (BUS, MODULE), mend=_DRIVER),
+    Cause("fabric_manager_not_running", GPU, (BUS, MODULE), fix=_DRIVER),
+    Cause("fabric_manager_version", GPU, (BUS, MODULE), fix=_DRIVER),
     Cause("imex_failed", GPU, (BUS, MODULE)),
     Cause("fabric_not_ready", GPU, (BUS, MODULE, "fabric_manager_not_running",
                                     "fabric_manager_version", "imex_failed")),
-    Cause("gpu_memory_error", GPU, (BUS,), mend=REBOOT),
-    Cause("gsp_timeout", GPU, (BUS,), mend=REBOOT),
-    Cause("nvlink_error", GPU, (BUS,), mend=REBOOT),
-    Cause("nvswitch_error", GPU, (BUS,), mend=REBOOT),
+    Cause("gpu_memory_error", GPU, (BUS,), fix=REBOOT),
+    Cause("gsp_timeout", GPU, (BUS,), fix=REBOOT),
+    Cause("nvlink_error", GPU, (BUS,), fix=REBOOT),
+    Cause("nvswitch_error", GPU, (BUS,), fix=REBOOT),
     Cause("row_remap_failed", GPU, (BUS,)),
     Cause("sram_threshold", GPU, (BUS,)),
     Cause("inforom_corrupt", GPU, (BUS,)),
-    Cause("row_remap_pending", GPU, (BUS, "gpu_memory_error", "row_remap_failed"), mend=REBOOT),
-    Cause("page_retirement_pending", GPU, (BUS, "gpu_memory_error"), mend=REBOOT),
-    Cause("gpu_memory_contained", GPU, (BUS, "gpu_memory_error"), mend=REBOOT),
-    Cause("ecc_pending", GPU, (BUS,), mend=REBOOT),
-    Cause("mig_pending", GPU, (BUS,), mend=REBOOT),
+    Cause("row_remap_pending", GPU, (BUS, "gpu_memory_error", "row_remap_failed"), fix=REBOOT),
+    Cause("page_retirement_pending", GPU, (BUS, "gpu_memory_error"), fix=REBOOT),
+    Cause("gpu_memory_contained", GPU, (BUS, "gpu_memory_error"), fix=REBOOT),
+    Cause("ecc_pending", GPU, (BUS,), fix=REBOOT),
+    Cause("mig_pending", GPU, (BUS,), fix=REBOOT),
     Cause(
         "mig_without_instances",
         GPU,
         (BUS, MODULE, "mig_pending"),
-        mend=f"nvidia_mig_config, then: {_SITE} --tags mig",
+        fix=f"nvidia_mig_config, then: {_SITE} --tags mig",
         confidence=LIKELY,
     ),
     Cause(
         "mixed_mig_driver_bug",
         GPU,
-        mend=f"nvidia_driver_branch, then: {_DRIVER}",
+        fix=f"nvidia_driver_branch, then: {_DRIVER}",
         severity=WARNING,
         confidence=POSSIBLE,
     ),
-    Cause("compute_mode", GPU, (BUS, MODULE), mend="nvidia-smi -c 0", confidence=LIKELY),
+    Cause("compute_mode", GPU, (BUS, MODULE), fix="nvidia-smi -c 0", confidence=LIKELY),
     Cause("persistence_off", GPU, (BUS, MODULE), severity=INFO,
-          mend="systemctl enable --now nvidia-persistenced"),
+          fix="systemctl enable --now nvidia-persistenced"),
     Cause("hw_slowdown", GPU, (BUS,)),
     Cause("pcie_width", GPU, (BUS,)),
     Cause("pcie_errors", GPU, (BUS,)),
@@ -192,10 +192,10 @@ _OF_GPU = (
     Cause("pcie_errors_corrected", GPU, (BUS,)),
     Cause("kernel_driver_errors", GPU, (BUS, MODULE)),
     Cause("xid", GPU, (BUS,)),
-    Cause("gpu_needs_reset", GPU, (BUS, GPU), mend=REBOOT),
-    Cause("recovery_action", GPU, (BUS, GPU), mend=REBOOT),
-    Cause("reset_required", GPU, (BUS, GPU), mend=REBOOT),
-    Cause("gpu_init_failed", GPU, (BUS, MODULE, GPU), mend=REBOOT),
+    Cause("gpu_needs_reset", GPU, (BUS, GPU), fix=REBOOT),
+    Cause("recovery_action", GPU, (BUS, GPU), fix=REBOOT),
+    Cause("reset_required", GPU, (BUS, GPU), fix=REBOOT),
+    Cause("gpu_init_failed", GPU, (BUS, MODULE, GPU), fix=REBOOT),
     Cause("gpu_probe_failed", GPU, (BUS, MODULE, GPU)),
     Cause("driver_message", GPU, (BUS, MODULE, GPU)),
     Cause("xid_again", GPU, (BUS, GPU)),
@@ -204,28 +204,28 @@ _OF_GPU = (
 )  # fmt: skip
 
 _OF_NVML = (
-    Cause("driver_hangs", NVML, _BELOW_NVML, mend=REBOOT),
-    Cause("nvidia_smi_missing", NVML, _BELOW_NVML, mend=_DRIVER),
+    Cause("driver_hangs", NVML, _BELOW_NVML, fix=REBOOT),
+    Cause("nvidia_smi_missing", NVML, _BELOW_NVML, fix=_DRIVER),
     Cause("nvml_failed", NVML, _BELOW_NVML),
     Cause("gpu_access_blocked", NVML, _BELOW_NVML),
     Cause("no_devices", NVML, _BELOW_NVML),
     Cause("gpu_missing_in_nvml", NVML, (*_BELOW_NVML, NVML)),
-    Cause("driver_not_answering", NVML, (*_BELOW_NVML, NVML), mend=REBOOT, confidence=LIKELY),
+    Cause("driver_not_answering", NVML, (*_BELOW_NVML, NVML), fix=REBOOT, confidence=LIKELY),
 )
 
 _OF_TOOLKIT = (
-    Cause("toolkit_missing", TOOLKIT, mend=_TOOLKIT),
-    Cause("toolkit_config_invalid", TOOLKIT, mend=f"nvidia_container_toolkit_settings, then: "
+    Cause("toolkit_missing", TOOLKIT, fix=_TOOLKIT),
+    Cause("toolkit_config_invalid", TOOLKIT, fix=f"nvidia_container_toolkit_settings, then: "
           f"{_TOOLKIT}"),
-    Cause("cdi_missing", TOOLKIT, mend=_TOOLKIT),
-    Cause("cdi_stale", TOOLKIT, mend=_TOOLKIT),
-    Cause("cdi_invalid", TOOLKIT, _BELOW_TOOLKIT, mend=_TOOLKIT),
-    Cause("amd_cdi_outdated", TOOLKIT, mend=f"amd_container_toolkit_enabled: true, then: "
+    Cause("cdi_missing", TOOLKIT, fix=_TOOLKIT),
+    Cause("cdi_stale", TOOLKIT, fix=_TOOLKIT),
+    Cause("cdi_invalid", TOOLKIT, _BELOW_TOOLKIT, fix=_TOOLKIT),
+    Cause("amd_cdi_outdated", TOOLKIT, fix=f"amd_container_toolkit_enabled: true, then: "
           f"{_TOOLKIT}"),
-    Cause("container_cli_missing", TOOLKIT, ("toolkit_missing",), mend=_TOOLKIT),
-    Cause("hook_missing", TOOLKIT, ("toolkit_missing",), mend=_TOOLKIT),
-    Cause("runtime_missing", TOOLKIT, ("toolkit_missing",), mend=_TOOLKIT),
-    Cause("toolkit_broken", TOOLKIT, (*_BELOW_TOOLKIT, TOOLKIT), mend=_TOOLKIT),
+    Cause("container_cli_missing", TOOLKIT, ("toolkit_missing",), fix=_TOOLKIT),
+    Cause("hook_missing", TOOLKIT, ("toolkit_missing",), fix=_TOOLKIT),
+    Cause("runtime_missing", TOOLKIT, ("toolkit_missing",), fix=_TOOLKIT),
+    Cause("toolkit_broken", TOOLKIT, (*_BELOW_TOOLKIT, TOOLKIT), fix=_TOOLKIT),
 )  # fmt: skip
 
 _OF_RUNTIME = (
@@ -235,75 +235,75 @@ _OF_RUNTIME = (
     Cause("crio_config_invalid", RUNTIME),
     Cause("cri_disabled", RUNTIME),
     Cause("containerd_not_running", RUNTIME, ("containerd_config_invalid",),
-          mend="systemctl restart containerd"),
+          fix="systemctl restart containerd"),
     Cause("docker_not_running", RUNTIME, ("docker_config_invalid",),
-          mend="systemctl restart docker"),
+          fix="systemctl restart docker"),
     Cause("cri_not_ready", RUNTIME, ("containerd_config_invalid", "cri_disabled")),
     Cause("cri_missing", RUNTIME, ("containerd_config_invalid", "cri_disabled")),
-    Cause("k3s_template_other_version", RUNTIME, ("toolkit_missing",), mend=_TOOLKIT),
-    Cause("runtime_lost", RUNTIME, ("k3s_template_other_version",), mend=_TOOLKIT),
+    Cause("k3s_template_other_version", RUNTIME, ("toolkit_missing",), fix=_TOOLKIT),
+    Cause("runtime_lost", RUNTIME, ("k3s_template_other_version",), fix=_TOOLKIT),
     Cause("handler_missing", RUNTIME, ("toolkit_missing", "k3s_template_other_version"),
-          mend=_TOOLKIT),
-    Cause("wrong_program", RUNTIME, ("toolkit_missing",), mend=_TOOLKIT),
-    Cause("restart_required", RUNTIME, mend=_TOOLKIT),
+          fix=_TOOLKIT),
+    Cause("wrong_program", RUNTIME, ("toolkit_missing",), fix=_TOOLKIT),
+    Cause("restart_required", RUNTIME, fix=_TOOLKIT),
     Cause("not_default", RUNTIME, ("toolkit_missing",
           "k3s_template_other_version", "runtime_lost", "handler_missing"),
-          mend=_TOOLKIT),
+          fix=_TOOLKIT),
     Cause("nvml_unknown_error", RUNTIME, _BELOW_TOOLKIT,
-          mend=f"nvidia_container_toolkit_runtime_cdi: true, then: {_TOOLKIT}"),
-    Cause("nothing_injected", RUNTIME, _BELOW_RUNTIME, mend=_TOOLKIT),
+          fix=f"nvidia_container_toolkit_runtime_cdi: true, then: {_TOOLKIT}"),
+    Cause("nothing_injected", RUNTIME, _BELOW_RUNTIME, fix=_TOOLKIT),
     Cause("gpu_count_in_container", RUNTIME, (*_BELOW_RUNTIME, RUNTIME)),
     Cause("container_failed", RUNTIME, (*_BELOW_RUNTIME, RUNTIME), confidence=LIKELY),
 )  # fmt: skip
 
 _OF_NODE = (
-    Cause("cluster_not_asked", NODE, mend="kubegpu_kube"),
-    Cause("node_unknown", NODE, mend="gpu_node_labels_node_name"),
-    Cause("node_uncertain", NODE, mend="gpu_node_labels_node_name"),
+    Cause("cluster_not_asked", NODE, fix="kubegpu_kube"),
+    Cause("node_unknown", NODE, fix="gpu_node_labels_node_name"),
+    Cause("node_uncertain", NODE, fix="gpu_node_labels_node_name"),
     Cause("node_not_ready", NODE, (RUNTIME,)),
 )
 
 _OF_PLUGIN = (
-    Cause("no_plugin", PLUGIN, mend=_PLUGIN),
+    Cause("no_plugin", PLUGIN, fix=_PLUGIN),
     Cause("two_allocators", PLUGIN),
-    Cause("operator_conflict", PLUGIN, mend="take the label kubegpu.nodes/gpu off the node of "
+    Cause("operator_conflict", PLUGIN, fix="take the label kubegpu.nodes/gpu off the node of "
           "{host}, or switch the other owner's plugin off"),
-    Cause("plugin_selects_not", PLUGIN, mend=_LABELS),
+    Cause("plugin_selects_not", PLUGIN, fix=_LABELS),
     Cause("plugin_tolerates_not", PLUGIN,
-          mend=f"nvidia_device_plugin_tolerations, then: {_PLUGIN}"),
-    Cause("runtime_class_missing", PLUGIN, mend=_PLUGIN),
-    Cause("pod_security", PLUGIN, mend="kubectl label namespace {namespace} "
+          fix=f"nvidia_device_plugin_tolerations, then: {_PLUGIN}"),
+    Cause("runtime_class_missing", PLUGIN, fix=_PLUGIN),
+    Cause("pod_security", PLUGIN, fix="kubectl label namespace {namespace} "
           "pod-security.kubernetes.io/enforce=privileged"),
-    Cause("quota_exceeded", PLUGIN, mend="kubectl --namespace {namespace} describe quota"),
+    Cause("quota_exceeded", PLUGIN, fix="kubectl --namespace {namespace} describe quota"),
     Cause("image_pull_failed", PLUGIN, (NODE,)),
-    Cause("default_runtime", PLUGIN, (), mend=_PLUGIN),
+    Cause("default_runtime", PLUGIN, (), fix=_PLUGIN),
     Cause("plugin_without_gpu", PLUGIN),
-    Cause("plugin_without_driver", PLUGIN, _BELOW_NODE, mend=_DRIVER),
-    Cause("could_not_reach_nvml", PLUGIN, _BELOW_NODE, mend=_TOOLKIT),
+    Cause("plugin_without_driver", PLUGIN, _BELOW_NODE, fix=_DRIVER),
+    Cause("could_not_reach_nvml", PLUGIN, _BELOW_NODE, fix=_TOOLKIT),
     Cause("runtime_changed", PLUGIN, _BELOW_NODE),
     Cause("plugin_crash_loop", PLUGIN, (*_BELOW_NODE, NODE)),
     Cause("not_registered", PLUGIN, (*_BELOW_NODE, NODE), confidence=LIKELY),
     Cause("gpu_unhealthy", PLUGIN, _BELOW_TOOLKIT),
-    Cause("wrong_count", PLUGIN, (*_BELOW_NODE, NODE), mend=_PLUGIN, confidence=LIKELY),
+    Cause("wrong_count", PLUGIN, (*_BELOW_NODE, NODE), fix=_PLUGIN, confidence=LIKELY),
 )  # fmt: skip
 
 _OF_POD = (
     Cause("pod_unknown", POD),
     Cause("pod_not_created", POD),
-    Cause("asks_no_gpu", POD, mend="resources.limits of a container: {{nvidia.com/gpu: 1}}"),
+    Cause("asks_no_gpu", POD, fix="resources.limits of a container: {{nvidia.com/gpu: 1}}"),
     Cause("gpu_not_offered", POD, _BELOW_POD),
     Cause("asks_too_many", POD),
-    Cause("held_by_upgrade", POD, mend="ansible-playbook kubegpu.nodes.upgrade "
+    Cause("held_by_upgrade", POD, fix="ansible-playbook kubegpu.nodes.upgrade "
           "-e gpu_upgrade_release=true"),
     Cause("no_node_matches", POD),
     Cause("not_scheduled", POD, confidence=LIKELY),
     Cause("all_taken", POD, severity=WARNING),
-    Cause("admission_failed", POD, _BELOW_POD, mend=_RESTART_POD),
-    Cause("no_healthy_devices", POD, _BELOW_POD, mend=_RESTART_POD),
-    Cause("taken_at_admission", POD, _BELOW_POD, mend=_RESTART_POD),
-    Cause("unmet_requirement", POD, (MODULE,), mend=f"an older image, or nvidia_driver_branch "
+    Cause("admission_failed", POD, _BELOW_POD, fix=_RESTART_POD),
+    Cause("no_healthy_devices", POD, _BELOW_POD, fix=_RESTART_POD),
+    Cause("taken_at_admission", POD, _BELOW_POD, fix=_RESTART_POD),
+    Cause("unmet_requirement", POD, (MODULE,), fix=f"an older image, or nvidia_driver_branch "
           f"and: {_DRIVER}"),
-    Cause("cuda_driver_insufficient", POD, (MODULE,), mend=f"an older image, or "
+    Cause("cuda_driver_insufficient", POD, (MODULE,), fix=f"an older image, or "
           f"nvidia_driver_branch and: {_DRIVER}"),
     Cause("pod_failed", POD, FOLLOWS[POD], confidence=LIKELY),
     Cause("pod_waits", POD, FOLLOWS[POD], confidence=LIKELY),

@@ -88,7 +88,7 @@ def find_roots(
     return [
         Diagnosis(
             root,
-            _mend(root, nodes or {}),
+            _fix(root, nodes or {}),
             CAUSES[root.code].confidence if root.code in CAUSES else LIKELY,
             tuple(dict.fromkeys(one.code for one in follows[root])),
             tuple(follows[root]),
@@ -208,8 +208,8 @@ def _place(one: Observed) -> tuple[Any, ...]:
     )
 
 
-def _mend(root: Observed, nodes: Mapping[str, str]) -> str:
-    """Return the command or the variables that mend a root cause; empty if none does.
+def _fix(root: Observed, nodes: Mapping[str, str]) -> str:
+    """Return the command or the variables that fix a root cause; empty if none does.
 
     Names come from nodes and clusters, and the command is copied to a shell: they are quoted.
     """
@@ -223,7 +223,7 @@ def _mend(root: Observed, nodes: Mapping[str, str]) -> str:
     if node:
         quoted = shlex.quote(node)
         reboot = f"kubectl drain {quoted} --ignore-daemonsets; {reboot}; kubectl uncordon {quoted}"
-    return row.mend.format(
+    return row.fix.format(
         host=host if root.subject.host else "HOST",
         reboot=reboot,
         namespace=shlex.quote(namespace) if namespace else "NAMESPACE",

@@ -68,7 +68,7 @@ def _note(one: Object) -> str:
     for title, text in (
         ("Seen", one["evidence"]),
         ("Next step", one["next_step"]),
-        ("Mend", one["mend"]),
+        ("Fix", one["fix"]),
         ("Follows from it", ", ".join(one["follows"])),
     ):
         if text:

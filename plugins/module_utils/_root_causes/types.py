@@ -31,14 +31,14 @@ class Cause:
 
     :param because: layers and codes whose errors explain this finding. A cause explains only
         findings of later rows.
-    :param mend: a command or variables; names in braces are those of the subject.
+    :param fix: a command or variables; names in braces are those of the subject.
     :param severity: instead of that of the finding.
     """
 
     code: str
     layer: str
     because: tuple[str, ...] = ()
-    mend: str = ""
+    fix: str = ""
     severity: str = ""
     confidence: str = PROVEN
 
@@ -103,7 +103,7 @@ class Diagnosis:
     """A root cause, with the codes of the findings that follow from it."""
 
     observed: Observed
-    mend: str
+    fix: str
     confidence: str
     follows: tuple[str, ...] = ()
     #: The findings that follow, in the order of ``follows``.
@@ -121,7 +121,7 @@ class Diagnosis:
             "cause": one.cause,
             "evidence": one.evidence,
             "next_step": one.next_step,
-            "mend": self.mend,
+            "fix": self.fix,
             "confidence": self.confidence,
             "follows": list(self.follows),
         }

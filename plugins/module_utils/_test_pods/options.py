@@ -13,6 +13,9 @@ from .._core.options import check_at_least, check_expression
 from .._kube.image import check_reference
 from .types import Request, Sample
 
+#: Of NVIDIA's pods. Its CUDA is old on purpose, so that old drivers run it too.
+IMAGE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04"
+TOLERATIONS = ({"operator": "Exists", "effect": "NoSchedule"},)
 #: The option of each vendor, and how the names of its resources begin.
 SAMPLES = {"amd": "amd.com/", "intel": "gpu.intel.com/"}
 # A container has the device nodes of the GPU that it was given, and no others.

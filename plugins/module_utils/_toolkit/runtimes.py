@@ -88,8 +88,10 @@ def plan_containerd(
     handlers = runtime["handlers"] or {}
     handler = handlers.get(request.runtime_name)
     path = (handler or {}).get("path")
-    if handler is None and makes_handler(runtime["flavour"], request.runtime_name, RUNTIME_PATH):
-        reason = f"{runtime['flavour']} makes the handler itself, when it starts and finds it"
+    if handler is None and makes_handler(
+        runtime["distribution"], request.runtime_name, RUNTIME_PATH
+    ):
+        reason = f"{runtime['distribution']} makes the handler itself, when it starts and finds it"
         step = _runtime_step(
             "containerd", _restart_action(request.containerd_restart), request.runtime_name, reason
         )

@@ -31,10 +31,10 @@ class ContainerdProbe:
         self._dependencies = tests.dependencies
         self._options = tests.options
         self._check = tests.check
-        self._flavour, _sign = find_distribution(tests.dependencies.reader.exists)
+        self._distribution, _sign = find_distribution(tests.dependencies.reader.exists)
         # The distribution determines the socket, unless the option names another one.
         given = tests.options.containerd_socket
-        self._socket = self._flavour.socket if given == PLAIN.socket else given
+        self._socket = self._distribution.socket if given == PLAIN.socket else given
 
     def probe(
         self, node: Mapping[str, Any], facts: Mapping[str, Any], docker: Mapping[str, Any] | None
@@ -51,8 +51,8 @@ class ContainerdProbe:
         fault = self._tests.not_running("containerd", facts)
         if fault:
             return RuntimeState("containerd", handler, fault=fault)
-        ctr = ctr_command(self._flavour, self._dependencies.reader.exists)
-        answer = read_status(self._dependencies.run, self._socket, self._flavour.crictl, ctr)
+        ctr = ctr_command(self._distribution, self._dependencies.reader.exists)
+        answer = read_status(self._dependencies.run, self._socket, self._distribution.crictl, ctr)
         if not answer.ready:
             otherwise = Finding(
                 "cri_not_ready",
@@ -108,7 +108,7 @@ class ContainerdProbe:
         """Return that the configuration file is newer than the running daemon."""
         if (
             # A distribution that generates the file does so at startup, after the daemon started.
-            self._flavour.generated is not None
+            self._distribution.generated is not None
             or self._dependencies.restarted_since(facts["unit"], facts["config_path"]) is not False
         ):
             return None
@@ -187,7 +187,7 @@ class ContainerdProbe:
         return self._dependencies.run([*self._ctr_start(namespace), *argv], timeout=timeout)
 
     def _ctr_start(self, namespace: str) -> list[str]:
-        ctr = ctr_command(self._flavour, self._dependencies.reader.exists)
+        ctr = ctr_command(self._distribution, self._dependencies.reader.exists)
         return [*ctr, "--address", self._socket, "--namespace", namespace]
 
     def _lines(self, namespace: str, *argv: str) -> list[str]:

@@ -97,7 +97,7 @@ def _state(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list
     if new in (FAILED, UNKNOWN):
         kind = "broke"
     elif new == READY or old in (FAILED, UNKNOWN):
-        kind = "mended"
+        kind = "recovered"
     return [Change(name, kind, was)]
 
 

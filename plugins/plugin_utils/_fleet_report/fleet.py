@@ -38,7 +38,7 @@ def make_actions(nodes: Sequence[Node]) -> list[Action]:
     groups: dict[tuple[str, str, str, str], list[tuple[Node, Cause]]] = {}
     for node in nodes:
         for cause in node.causes:
-            key = (cause.id, cause.severity, cause.next_step, cause.mend)
+            key = (cause.id, cause.severity, cause.next_step, cause.fix)
             groups.setdefault(key, []).append((node, cause))
     found = [_action(group) for group in groups.values()]
     return sorted(
@@ -60,7 +60,7 @@ def _action(group: Sequence[tuple[Node, Cause]]) -> Action:
         # What most of them say.
         Counter(one.cause for one in causes).most_common(1)[0][0],
         first.next_step,
-        first.mend,
+        first.fix,
         first.confidence,
         tuple(Affected(node.name, one.subject, one.cause, one.evidence) for node, one in group),
         tuple(dict.fromkeys(text for one in causes for text in one.follows)),

@@ -157,7 +157,7 @@ def _diagnosed(one: Object) -> Cause:
         _subject(one.get("subject")),
         _joined(one.get("evidence")),
         text(one.get("next_step")),
-        _joined(one.get("mend")),
+        _joined(one.get("fix")),
         text(one.get("confidence")),
         texts(sequence(one.get("follows"))),
     )
@@ -250,7 +250,7 @@ def _problems(source: Source) -> list[Cause]:
                 ERROR,
                 "No driver is loaded for the GPUs.",
                 next_step="Run the playbook site, which installs it where it is asked to.",
-                mend=_SITE,
+                fix=_SITE,
             )
         )
     return found
@@ -322,7 +322,7 @@ def _plan(source: Source) -> list[Cause]:
                 "The node differs from what its variables ask for.",
                 evidence="; ".join(texts(changes)),
                 next_step="Run the playbook site, or upgrade where pods use the GPUs.",
-                mend=_SITE,
+                fix=_SITE,
             )
         )
     return found

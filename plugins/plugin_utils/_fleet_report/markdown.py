@@ -70,7 +70,7 @@ def _actions(actions: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = []
     for one in actions:
         names = dict.fromkeys(node["node"] for node in one["nodes"])
-        what = one["next_step"] + (f"\n{one['mend']}" if one["mend"] else "")
+        what = one["next_step"] + (f"\n{one['fix']}" if one["fix"] else "")
         rows.append((one["severity"], len(names), one["cause"], what, limited(list(names))))
     return [*lines, *_table(("Severity", "Nodes", "Cause", "Next step", "Which"), rows)]
 
@@ -132,8 +132,8 @@ def _cause(one: Mapping[str, Any]) -> str:
         parts.append(f"Seen: {_text(one['evidence'])}")
     if one["next_step"]:
         parts.append(f"Next step: {_text(one['next_step'])}")
-    if one["mend"]:
-        parts.append(f"With: {_text(one['mend'])}")
+    if one["fix"]:
+        parts.append(f"With: {_text(one['fix'])}")
     parts += [f"Follows: {_text(text)}" for text in one["follows"]]
     return "<br>".join(parts)
 

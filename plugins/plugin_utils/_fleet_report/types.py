@@ -62,7 +62,7 @@ class Cause:
     """Why a node is not as it should be.
 
     :param subject: the part of the node that it is about, such as a GPU's address.
-    :param mend: the command or the variables that mend it.
+    :param fix: the command or the variables that fix it.
     :param follows: what follows from it.
     """
 
@@ -72,7 +72,7 @@ class Cause:
     subject: str = ""
     evidence: str = ""
     next_step: str = ""
-    mend: str = ""
+    fix: str = ""
     confidence: str = ""
     follows: tuple[str, ...] = ()
 
@@ -191,7 +191,7 @@ class Action:
     severity: str
     cause: str
     next_step: str
-    mend: str
+    fix: str
     confidence: str
     nodes: tuple[Affected, ...]
     follows: tuple[str, ...] = ()

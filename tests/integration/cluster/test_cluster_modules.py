@@ -126,7 +126,7 @@ def test_who_has_the_gpus(made, kubeconfig):
     assert (resource["allocatable"], resource["allocated"], resource["free"]) == (2, 2, 0)
     assert [held["name"] for held in resource["pods"]] == ["train"]
     assert answer["changed"] is False and answer["requests"]["list"] <= 6
-    assert [(part["name"], part["ours"]) for part in answer["parts"]] == [
+    assert [(part["name"], part["managed"]) for part in answer["parts"]] == [
         ("kubegpu-nvidia-device-plugin", True)
     ]
 

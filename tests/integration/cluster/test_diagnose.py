@@ -34,7 +34,7 @@ def kube(cluster):
 
 @pytest.fixture
 def back(kube):
-    """Whatever a test made, it says how that is mended; then the cluster has to be whole."""
+    """Whatever a test made, it says how that is fixed; then the cluster has to be whole."""
     steps = []
     yield steps.append
     for step in reversed(steps):
@@ -191,7 +191,7 @@ def test_a_cluster_without_a_device_plugin_and_one_that_is_whole(kube, back):
     _run, result = diagnose("no-plugin")
     assert errors(result) == {HOST_A10: ["no_plugin"], HOST_L4: ["no_plugin"]}, result["findings"]
     (one, _other) = result["findings"]
-    assert one["mend"] == "ansible-playbook kubegpu.nodes.site --tags device_plugin"
+    assert one["fix"] == "ansible-playbook kubegpu.nodes.site --tags device_plugin"
 
 
 def test_an_api_server_that_does_not_answer(kube, tmp_path):

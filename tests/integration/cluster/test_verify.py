@@ -48,7 +48,7 @@ def kube(cluster):
 
 @pytest.fixture
 def back(kube):
-    """Whatever a test broke, it says how that is mended; then the cluster has to be whole."""
+    """Whatever a test broke, it says how that is fixed; then the cluster has to be whole."""
     steps = []
     yield steps.append
     for step in reversed(steps):

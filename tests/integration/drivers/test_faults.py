@@ -230,7 +230,7 @@ def test_a_slow_build_is_told(node):
 
 @OTHER_FAULT
 def test_killed_half_way(node):
-    """dpkg dies in the middle of the build: half configured packages, mended by the next run."""
+    """dpkg dies in the middle of the build: half configured packages, fixed by the next run."""
     slow_build(node)
     controller = background(node)
     begun(node, controller)
@@ -296,7 +296,7 @@ def test_controller_killed_half_way(node, workers, then):
 
 
 def test_module_that_does_not_build(node):
-    """A compiler's error in a stand-in of DKMS: rolled back, then mended.
+    """A compiler's error in a stand-in of DKMS: rolled back, then fixed.
 
     The one driver's install of the default tier: check mode, the run and another one, the hold that
     somebody takes away, and, after each test here, absent that gives the node back.

@@ -171,7 +171,7 @@ def test_libraries_for_the_default(node, before):
     assert "libcudnn9-cuda-13" in found and "libcudnn9-cuda-12" not in found
 
 
-def test_drift_is_seen_and_mended(node, before):
+def test_drift_is_seen_and_repaired(node, before):
     shell(node, "apt-mark unhold cuda-toolkit-13-0; rm /etc/profile.d/kubegpu-cuda.sh")
     shell(node, "update-alternatives --set cuda /usr/local/cuda-13.0")
     converge(node, versions=BOTH, default="12.9")

@@ -171,7 +171,7 @@ def test_previous_is_put_back(node, source, before, mig_unit):
     assert mig_unit() == [NEW]
 
 
-def test_lost_hold_is_seen_and_mended(node, source, before):
+def test_lost_hold_is_seen_and_repaired(node, source, before):
     settled(node, source=source, branch="580")
     name = sorted(installed(node))[0]
     shell(node, f"apt-mark unhold {name}")

@@ -21,7 +21,7 @@ from tests.integration.engines.containerd_inputs.judge import (
     judge,
     runtimes,
 )
-from tests.unit.fixtures.flavour_node import NODES, PROGRAM, FlavourNode
+from tests.unit.fixtures.flavour_node import NODES, PROGRAM, DistributionNode
 
 RANCHER = [node for node in NODES if node[0] in ("k3s", "rke2")]
 IMPORTED = [node for node in NODES if node[2] == "2.1"]
@@ -35,7 +35,7 @@ def kinds(nodes):
 
 @pytest.fixture
 def node(kind, tmp_path):
-    made = FlavourNode(tmp_path, *kind, binary=binary(kind[2]))
+    made = DistributionNode(tmp_path, *kind, binary=binary(kind[2]))
     # The binary's own words count, not the version that the kind names.
     (tmp_path / "scratch").mkdir(exist_ok=True)
     return made

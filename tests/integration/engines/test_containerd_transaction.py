@@ -151,7 +151,7 @@ def run(place, system, *, check=False, state="present", name="nvidia", **setting
         exists=os.path.exists,
     )
     given = Settings(
-        flavour="containerd",
+        distribution="containerd",
         containerd_path=binary(place.containerd),
         restart_timeout=2,
         **settings,

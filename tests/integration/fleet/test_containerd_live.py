@@ -32,7 +32,7 @@ BREAK = (
     "|| { echo the handler is not welcome here; exit 3; }\"\\n' "
     f"> {UNIT}/broken.conf && systemctl daemon-reload"
 )
-MEND = f"rm -f {UNIT}/broken.conf; rmdir {UNIT} 2>/dev/null; systemctl daemon-reload"
+FIX = f"rm -f {UNIT}/broken.conf; rmdir {UNIT} 2>/dev/null; systemctl daemon-reload"
 
 # Nothing may be executed from the nodes' /tmp, so an image of theirs is used. The nodes share one
 # tree of control groups, so that each needs a container name of its own.
@@ -74,7 +74,7 @@ def before(fleet):
     """The nodes' configuration; whatever the test does, it is that again afterwards."""
     seen = on_nodes(STATE, NODES)
     yield seen
-    on_nodes(MEND, NODES)
+    on_nodes(FIX, NODES)
     good(state="absent", restart=True)
     assert on_nodes(STATE, NODES) == seen
 

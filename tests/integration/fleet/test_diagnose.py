@@ -60,7 +60,7 @@ def test_nodes_where_site_never_ran(fleet, dest):
     assert roots(result, WHOLE) == ["toolkit_missing"]
     by_host = {one["host"]: one for one in result["findings"]}
     assert "handler_missing" in by_host[WHOLE]["follows"]
-    assert f"kubegpu.nodes.site --limit {WHOLE} " in by_host[WHOLE]["mend"]
+    assert f"kubegpu.nodes.site --limit {WHOLE} " in by_host[WHOLE]["fix"]
     assert result["hosts"][WITHOUT]["verdict"] == "no GPU"
     assert {"host": "", "what": "the cluster", "why": "kubegpu_kube names none"} in result["unseen"]
     failed = {host for host, one in run.stats.items() if one["failures"]}
@@ -79,16 +79,16 @@ def test_without_root_what_cannot_be_seen_is_told_and_no_fault(fleet, dest):
 
 
 @contextlib.contextmanager
-def broken(command, mend, node=WHOLE):
+def broken(command, fix, node=WHOLE):
     try:
         on_nodes(command, node)
         yield
     finally:
-        on_nodes(mend, node)
+        on_nodes(fix, node)
 
 
 def script(path, text):
-    """Return commands that put a script in the place of a program, and those that mend it."""
+    """Return commands that put a script in the place of a program, and those that fix it."""
     quoted = text.replace("'", "'\\''")
     put = f"mv {path} {path}.away; printf '%s\\n' '#!/bin/sh' '{quoted}' >{path}; chmod 755 {path}"
     return put, f"mv {path}.away {path}"
@@ -113,7 +113,7 @@ def test_a_whole_node_and_one_cause_at_a_time(converged, dest):
     with broken(*script(SMI, f"echo '{words}'; exit 18")):
         run, result = diagnose(dest, WHOLE, gpu_diagnose_container=True)
     assert roots(result, WHOLE) == ["driver_library_mismatch"], result["findings"]
-    assert "ansible.builtin.reboot" in result["findings"][0]["mend"]
+    assert "ansible.builtin.reboot" in result["findings"][0]["fix"]
 
     with broken(f"mv {RUNTIME} {RUNTIME}.away", f"mv {RUNTIME}.away {RUNTIME}"):
         _run, result = diagnose(dest, WHOLE)
@@ -150,8 +150,8 @@ def test_a_driver_that_hangs_is_asked_once_and_ends_the_run_in_time(converged, d
     """In the place of state D, which only a kernel can make: it ignores to be told to end."""
     asked = "/run/kubegpu-standin-asked"
     text = f"echo $$ >>{asked}; trap '' TERM INT; while :; do sleep 1; done"
-    put, mend = script(SMI, text)
-    with broken(f"rm -f {asked}; {put}", f"{mend}; rm -f {asked}"):
+    put, fix = script(SMI, text)
+    with broken(f"rm -f {asked}; {put}", f"{fix}; rm -f {asked}"):
         begin = time.monotonic()
         run, result = diagnose(dest, WHOLE, gpu_diagnose_timeout=LIMIT, gpu_diagnose_container=True)
         seconds = time.monotonic() - begin

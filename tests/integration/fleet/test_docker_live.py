@@ -36,7 +36,7 @@ BREAK = (
     "|| { echo the runtime is not welcome here; exit 3; }\"\\n' "
     f"> {UNIT}/broken.conf && systemctl daemon-reload"
 )
-MEND = f"rm -f {UNIT}/broken.conf; rmdir {UNIT} 2>/dev/null; systemctl daemon-reload"
+FIX = f"rm -f {UNIT}/broken.conf; rmdir {UNIT} 2>/dev/null; systemctl daemon-reload"
 START = f"docker run --detach --name {NAME} {IMAGE} /bin/sleep 600 >/dev/null"
 LOOK = f"docker inspect {NAME} | grep -e '\"Pid\"' -e '\"Running\"'"
 STOP = f"docker rm --force {NAME} >/dev/null 2>&1; true"
@@ -76,7 +76,7 @@ def before(fleet):
     """The nodes' configuration; whatever the test does, it is that again afterwards."""
     seen = on_nodes(STATE, NODES)
     yield seen
-    on_nodes(f"{MEND}; {STOP}; rm -f {HOOK}", NODES)
+    on_nodes(f"{FIX}; {STOP}; rm -f {HOOK}", NODES)
     answers = module(state="absent", reload=True)
     assert not [one for one in answers.values() if one.get("failed")], answers
     assert on_nodes(STATE, NODES) == seen

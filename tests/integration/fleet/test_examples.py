@@ -370,7 +370,7 @@ def test_kubespray_and_we_agree(seen):
 
 
 def test_kubespray_without_its_variable_takes_the_handler_away(seen):
-    """user-pains 3: the example refuses that; what site mends costs restarts each time."""
+    """user-pains 3: the example refuses that; what site fixes costs restarts each time."""
     was = seen("without")
     first, refused, ours, lost, named, last = was["steps"]
     assert refused[1].status != 0

@@ -100,7 +100,7 @@ def test_what_has_changed_since_the_last_report(converged, tmp_path):
         assert {node for node, _kind in kinds(found)} == {WHOLE}
     _run, found, nodes = report(folder)
     assert nodes[WHOLE]["state"] == "ready"
-    assert {(WHOLE, "mended"), (WHOLE, "cause_gone")} <= set(kinds(found)), found["changes"]
+    assert {(WHOLE, "recovered"), (WHOLE, "cause_gone")} <= set(kinds(found)), found["changes"]
     # A host that is not in the next report is gone, and one that is in it again is new.
     _run, found, _nodes = report(folder, limit=f"{WHOLE}:{WITHOUT}")
     assert kinds(found) == [(BARE, "gone")]

@@ -6,7 +6,7 @@
 
 What the chip would do is stood in for on gpu2 and gpu3 (module, NVML, nvidia-smi); gpu1 has no
 driver. The toolkit is a stand-in that puts nvidia-smi into a container, and refuses an image that
-is too new in the real one's words. Each test breaks one thing and mends it.
+is too new in the real one's words. Each test breaks one thing and fixes it.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ def clean(ready):
 
 
 @contextlib.contextmanager
-def broken(command, mend, pattern=NODES):
+def broken(command, fix, pattern=NODES):
     """Break something on the nodes for a while."""
     try:
         on_nodes(command, pattern)
         yield
     finally:
-        on_nodes(mend, pattern)
+        on_nodes(fix, pattern)
 
 
 @full
@@ -263,8 +263,8 @@ def test_handler_that_runs_another_program(clean):
         f"cp -a /etc/containerd /root/kept; grep -rl {RUNTIME} /etc/containerd | "
         f"xargs sed -i 's|{RUNTIME}|/usr/sbin/runc|'; systemctl restart containerd"
     )
-    mend = "rm -rf /etc/containerd; mv /root/kept /etc/containerd; systemctl restart containerd"
-    with broken(edit, mend):
+    fix = "rm -rf /etc/containerd; mv /root/kept /etc/containerd; systemctl restart containerd"
+    with broken(edit, fix):
         answers = verify(engines=["containerd"])
     for answer in answers.values():
         layer = answer["by_name"]["containerd"]

@@ -28,7 +28,7 @@ _BUILD = {
     "rhel": "/usr/src/kernels/{}",
     "suse": "/usr/src/linux-{}-obj/x86_64/default",
 }
-# A Tesla T4: every branch and both flavours of the modules are for it.
+# A Tesla T4: every branch and both types of kernel modules are for it.
 _GPU = {"vendor": "0x10de", "device": "0x1eb8", "class": "0x030200"}
 _DRACUT = (
     '#!/bin/sh\n# STAND-IN for dracut: it writes down how it was called.\necho "$@" >>/run/dracut\n'

@@ -212,7 +212,7 @@ def test_another_repository_that_cannot_be_reached_does_not_stop_it(ready):
 
 
 @pytest.mark.full(why="another fault of an install")
-def test_a_half_configured_package_is_mended_or_explained(ready):
+def test_a_half_configured_package_is_repaired_or_explained(ready):
     (ready.root / "fail").touch()
     ready.shell("apt-get update; apt-get install -y standin-dkms")
     assert any("standin-dkms 1 install half-configured" in line for line in ready.packages())
@@ -406,7 +406,7 @@ def test_an_upgrade_whose_build_fails_goes_back_to_what_was_there(driven):
 
 
 @OF_DRIVERS
-def test_the_same_wish_goes_on_after_the_build_was_mended(driven):
+def test_the_same_wish_goes_on_after_the_build_was_repaired(driven):
     (driven.root / "fail-595.58.03-1").touch()
     assert driven.task("package_set", **driver("595.58.03"))["failed"]
     (driven.root / "fail-595.58.03-1").unlink()
@@ -416,7 +416,7 @@ def test_the_same_wish_goes_on_after_the_build_was_mended(driven):
 
 
 @OF_DRIVERS
-def test_the_other_flavour_takes_the_place_of_the_first_and_back(driven):
+def test_the_other_kernel_module_takes_the_place_of_the_first_and_back(driven):
     assert driven.run("package_set", **driver("595.58.03"))["changed"]
     obsolete = {"obsolete": ["nvidia-open", "nvidia-dkms-open"]}
     (driven.root / "fail-595.71.05-1").touch()

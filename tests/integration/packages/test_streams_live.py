@@ -52,9 +52,9 @@ def test_one_stream_after_another_and_back(node):
     assert node.held("nvidia-driver-cuda-libs")
     # Somebody took the stream away: no package differs.
     node.shell("dnf -C -y module reset nvidia-driver")
-    mended = node.run("package_set", **wish())
-    assert mended["changed"] and node.stream() == "580-open"
-    # Both flavours are never there at the same time.
+    fixed = node.run("package_set", **wish())
+    assert fixed["changed"] and node.stream() == "580-open"
+    # Both types of kernel modules are never there at the same time.
     old = ["nvidia-open", "kmod-nvidia-open-dkms"]
     told = node.run("package_set", **wish("580-dkms", DKMS, obsolete=old))
     assert "module nvidia-driver:580-open\n" in told["diff"][0]["before"]

@@ -71,11 +71,11 @@ def write(
     return inventory
 
 
-def by_runfile(machine: Machine, version: str, flavour: str = "proprietary") -> Machine:
+def by_runfile(machine: Machine, version: str, kernel_module: str = "proprietary") -> Machine:
     """Return the machine with a driver that somebody installed by runfile, loaded and working."""
     kernel = machine.files["/proc/sys/kernel/osrelease"].strip()
     words = "NVIDIA UNIX x86_64 Kernel Module"
-    if flavour == "open":
+    if kernel_module == "open":
         words = "NVIDIA UNIX Open Kernel Module for x86_64"
     files: dict[str, Any] = {
         "/proc/driver/nvidia/version": f"NVRM version: {words}  {version}  Release Build\n",

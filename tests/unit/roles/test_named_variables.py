@@ -47,7 +47,7 @@ def test_a_finding_names_variables_that_exist(page, known):
 
 
 def test_a_root_cause_names_variables_that_exist(known):
-    assert unknown({code: cause.mend for code, cause in CAUSES.items()}, known) == set()
+    assert unknown({code: cause.fix for code, cause in CAUSES.items()}, known) == set()
 
 
 def test_a_name_that_is_no_variable_is_found(known):

@@ -74,11 +74,11 @@ def test_name_and_checksum(tmp_path):
 
 
 @pytest.mark.parametrize("dkms", [True, False])
-@pytest.mark.parametrize("flavour", ["open", "proprietary"])
-def test_install_upgrade_uninstall(run, tmp_path, flavour, dkms):
+@pytest.mark.parametrize("kernel_module", ["open", "proprietary"])
+def test_install_upgrade_uninstall(run, tmp_path, kernel_module, dkms):
     before = tree(run.root)
     first = write(tmp_path, "580.95.05")
-    done = run(first, *install_arguments("580.95.05", flavour, dkms, load=False))
+    done = run(first, *install_arguments("580.95.05", kernel_module, dkms, load=False))
     assert done.returncode == 0, done.stderr
     assert "is now complete" in done.stdout
     found = driver(run)
@@ -86,12 +86,12 @@ def test_install_upgrade_uninstall(run, tmp_path, flavour, dkms):
     assert found["source"] == "runfile"
     if dkms:
         assert found["dkms"] == [{"kernel": KERNEL, "version": "580.95.05", "state": "installed"}]
-        assert found["kernel_module"] == flavour
+        assert found["kernel_module"] == kernel_module
     log = (run.root / "var/log/nvidia-installer.log").read_text()
     assert log.startswith("nvidia-installer log file '/var/log/nvidia-installer.log'\n")
     assert "    --skip-module-load\n" in log
     second = write(tmp_path, "595.58.03")
-    done = run(second, *install_arguments("595.58.03", flavour, dkms, running=True))
+    done = run(second, *install_arguments("595.58.03", kernel_module, dkms, running=True))
     assert done.returncode == 0, done.stderr
     assert "existing driver will be uninstalled" in done.stdout
     found = driver(run)

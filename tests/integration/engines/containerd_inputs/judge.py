@@ -80,7 +80,7 @@ class Place:
             "state_path": str(self.state),
             "containerd_path": binary(self.containerd),
             "unit": "kubegpu-test-no-such-unit",
-            "flavour": "containerd",
+            "distribution": "containerd",
             **options,
         }
 

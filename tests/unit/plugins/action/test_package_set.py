@@ -629,7 +629,7 @@ def test_a_killed_run_that_left_only_the_record_open(task, node):
     assert snapshot(node) == start
 
 
-def test_half_configured_packages_are_named_and_mended(task, node):
+def test_half_configured_packages_are_named_and_repaired(task, node):
     task.present()
     node.packages["nvidia-container-toolkit"][2] = "half-configured"
     answer = task.present()

@@ -21,9 +21,6 @@ from ansible_collections.kubegpu.nodes.plugins.filter.gpu_device_plugin_plan imp
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_resources_expected import (
     gpu_resources_expected,
 )
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_expected import (
-    nvidia_device_plugin_expected,
-)
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_manifests import (
     nvidia_device_plugin_manifests,
 )
@@ -154,11 +151,11 @@ def test_errors_of_the_filters_name_the_option():
     with pytest.raises(AnsibleFilterError, match=r"nvidia_device_plugin_configs\[a\]"):
         nvidia_device_plugin_manifests({"configs": {"a": {"x": 1}}})
     with pytest.raises(AnsibleFilterError, match="needs the fact gpu_node"):
-        nvidia_device_plugin_expected({})
+        gpu_resources_expected({})
     with pytest.raises(AnsibleFilterError, match="there is no config 'b'"):
-        nvidia_device_plugin_expected(node(), {"configs": {"a": {}}}, "b")
+        gpu_resources_expected(node(), {"configs": {"a": {}}}, "b")
     with pytest.raises(AnsibleFilterError, match="has to be true or false"):
-        nvidia_device_plugin_expected(node(), {"gds_enabled": "maybe"})
+        gpu_resources_expected(node(), {"gds_enabled": "maybe"})
 
 
 def test_truth_in_words_is_taken():
@@ -174,7 +171,7 @@ def test_truth_in_words_is_taken():
 def test_expected_and_plan_agree():
     facts = node(gpus=[P4, P4])
     wishes = {"configs": {"shared": SLICING}}
-    shown = nvidia_device_plugin_expected(facts, wishes, "shared")
+    shown = gpu_resources_expected(facts, wishes, "shared")
     assert shown == {"nvidia.com/gpu.shared": 8}
     made = nvidia_device_plugin_plan(wishes, {"a": {"gpu_node": facts, "config": "shared"}})
     assert made["expected"]["a"]["resources"] == shown

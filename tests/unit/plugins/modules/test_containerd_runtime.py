@@ -68,7 +68,7 @@ def arguments(tmp_path):
         "state_path": str(tmp_path / "var" / "state.json"),
         "containerd_path": str(tmp_path / "no-such-binary"),
         "containerd_version": "1.7.24",
-        "flavour": "containerd",
+        "distribution": "containerd",
         "validate": False,
         "unit": "kubegpu-test-no-such-unit",
     }
@@ -154,7 +154,7 @@ def test_two_handlers_in_any_order_leave_nothing(tmp_path, text, version, length
         text = f'imports = ["{config.parent}/conf.d/*.toml"]\n' + text
     (tmp_path / "runtime").write_text("")
     settings = Settings(
-        flavour="containerd", containerd_version=version, validate=False, unit="no-such-unit"
+        distribution="containerd", containerd_version=version, validate=False, unit="no-such-unit"
     )
 
     def run(**options):
@@ -365,9 +365,11 @@ def test_documented_options_are_the_real_ones():
         assert documented[name]["type"] == option["type"], name
 
 
-def test_every_flavour_can_be_chosen_by_name():
-    names = [flavour.name for flavour in (PLAIN, *DISTRIBUTIONS)]
-    assert sorted(["auto", *names]) == sorted(containerd_runtime.ARGUMENTS["flavour"]["choices"])
+def test_every_distribution_can_be_chosen_by_name():
+    names = [distribution.name for distribution in (PLAIN, *DISTRIBUTIONS)]
+    assert sorted(["auto", *names]) == sorted(
+        containerd_runtime.ARGUMENTS["distribution"]["choices"]
+    )
     for option, value in (
         ("config_path", PLAIN.config_path),
         ("unit", PLAIN.units[0]),

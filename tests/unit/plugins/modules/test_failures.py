@@ -68,7 +68,7 @@ def test_an_error_comes_out_with_its_parts_and_without_secrets(monkeypatch, tmp_
         raise KubegpuError(
             "It is broken.",
             evidence="cannot use http://svc:hunter2@p:1",
-            next_step="Mend it.",
+            next_step="Fix it.",
             code="broken",
         )
 
@@ -79,10 +79,10 @@ def test_an_error_comes_out_with_its_parts_and_without_secrets(monkeypatch, tmp_
     assert parts == {
         "cause": "It is broken.",
         "evidence": "cannot use http://***@p:1",
-        "next_step": "Mend it.",
+        "next_step": "Fix it.",
         "code": "broken",
     }
-    assert answer["msg"] == ("It is broken.\nSeen: cannot use http://***@p:1\nNext step: Mend it.")
+    assert answer["msg"] == ("It is broken.\nSeen: cannot use http://***@p:1\nNext step: Fix it.")
 
 
 def test_each_module_documents_the_parts_in_the_same_words():

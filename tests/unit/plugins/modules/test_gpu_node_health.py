@@ -73,7 +73,7 @@ def test_no_command_line_leaves_the_node(node):
 def test_an_earlier_result_is_the_baseline(node):
     before = run_module(gpu_node_health.main, {})
     after = run_module(gpu_node_health.main, {"baseline": before})
-    assert after["new"] == [] and after["mended"] == []
+    assert after["new"] == [] and after["resolved"] == []
 
 
 def test_a_driver_that_hangs_is_told_in_time_and_leaves_nothing(node):

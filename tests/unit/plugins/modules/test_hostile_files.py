@@ -26,7 +26,7 @@ MODULES = {
         containerd_runtime,
         {
             "containerd_version": "1.7.24",
-            "flavour": "containerd",
+            "distribution": "containerd",
             "validate": False,
             "unit": "kubegpu-test-no-such-unit",
             "containerd_path": "/no/such/containerd",

@@ -182,7 +182,7 @@ class StandinApt:
         return any(self.journal.iterdir())
 
 
-def test_what_mending_alone_brings_needs_no_second_call(monkeypatch, tmp_path):
+def test_what_repair_alone_brings_needs_no_second_call(monkeypatch, tmp_path):
     journal = tmp_path / "updates"
     journal.mkdir()
     apt = Apt(StandinApt(journal))

@@ -18,6 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     RolledBackError,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.earlier import KEY
 from ansible_collections.kubegpu.nodes.plugins.modules import (
     crio_runtime,
     docker_runtime,
@@ -162,7 +163,7 @@ def test_a_record_that_was_changed_by_hand_is_an_error(node):
     node.configure()
     node.ask("saved")
     data = json.loads(node.state.read_text())
-    for one in data["values"][runtime_configuration.KEY]["files"].values():
+    for one in data["values"][KEY]["files"].values():
         one["file"]["content"] = "?"
     node.state.write_text(json.dumps(data))
     before = node.files()
@@ -257,7 +258,7 @@ def test_a_mode_that_others_gave_since_is_kept(node):
     node.ask("saved")
     node.configure(crio=False, set_default=True)
     node.docker.chmod(0o600)
-    before = json.loads(node.state.read_text())["values"][runtime_configuration.KEY]["files"]
+    before = json.loads(node.state.read_text())["values"][KEY]["files"]
     assert node.ask("restored")["restored"] == [str(node.docker)]
     assert node.docker.stat().st_mode & 0o777 == 0o600
     assert {one["file"]["mode"] for one in before.values()} == {0o644}

@@ -33,7 +33,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads i
     foreign,
     recognize,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Answer, Cluster, Server
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
+    Cluster,
+    Response,
+    Server,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import KubeError
 from tests.unit.fixtures.cluster_objects import GPU, daemonset, node, pod
 from tests.unit.fixtures.dra import (
@@ -335,7 +339,7 @@ def replies(**given):
         asked.append(target)
         status, body = given.get(path, (404, "404 page not found\n"))
         text = body if isinstance(body, str) else json.dumps(body)
-        return Answer(status, text.encode(), {})
+        return Response(status, text.encode(), {})
 
     return Cluster(send, Server("https://kube"), sleep=lambda _seconds: None), asked
 

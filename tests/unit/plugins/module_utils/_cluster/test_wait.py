@@ -82,7 +82,7 @@ def test_waiting_ends_in_time_and_then_the_log_is_read():
     assert cluster.texts == ["/api/v1/namespaces/kubegpu/pods/plugin-n1/log"]
 
 
-def test_what_no_waiting_mends_is_told_at_once():
+def test_what_no_waiting_fixes_is_told_at_once():
     told, seconds = waited(StandinCluster(nodes=[node("n1")]))
     assert (told["missing"][0]["code"], seconds) == ("no_plugin", 0)
     told, seconds = waited(StandinCluster(nodes=[node("n2")], daemonsets=[PLUGIN]))

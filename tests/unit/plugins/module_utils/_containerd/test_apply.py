@@ -72,7 +72,10 @@ class StandinNode:
             **options,
         )
         settings = Settings(
-            flavour="containerd", containerd_path="containerd", restart=restart, restart_timeout=1
+            distribution="containerd",
+            containerd_path="containerd",
+            restart=restart,
+            restart_timeout=1,
         )
         scratch = self.folder / "scratch"
         scratch.mkdir(exist_ok=True)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of flavours, and the marked place of a template."""
+"""The table of distributions, and the marked place of a template."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_whose_unit_holds_a_member_of_the_control_plane():
     assert all(set(item.control_plane_units) < set(item.units) for item in DISTRIBUTIONS)
 
 
-def test_a_flavour_before_the_plain_one():
+def test_a_distribution_before_the_plain_one():
     assert find_distribution(lambda _path: False) == (PLAIN, "")
     everything, sign = find_distribution(lambda _path: True)
     assert (everything.name, sign) == ("rke2", everything.markers[0])

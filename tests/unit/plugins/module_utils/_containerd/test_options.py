@@ -20,7 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types im
 
 
 @pytest.mark.parametrize(
-    ("flavour", "there", "found"),
+    ("distribution", "there", "found"),
     [
         ("auto", (), "containerd"),
         ("auto", ("/var/lib/rancher/k3s/agent/etc/containerd",), "k3s"),
@@ -31,15 +31,20 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types im
         ("k3s", (), "k3s"),
     ],
 )
-def test_flavour(flavour, there, found):
-    assert chosen_distribution(Settings(flavour=flavour), lambda path: path in there).name == found
+def test_distribution(distribution, there, found):
+    assert (
+        chosen_distribution(Settings(distribution=distribution), lambda path: path in there).name
+        == found
+    )
 
 
-@pytest.mark.parametrize("name", [flavour.name for flavour in DISTRIBUTIONS])
-def test_options_of_the_user_win_over_the_flavour(name):
-    (flavour,) = (item for item in DISTRIBUTIONS if item.name == name)
-    request, settings = with_distribution_defaults(flavour, Request(), Settings(), lambda: "found")
-    assert request.config_path == flavour.config_path
-    assert (settings.unit, settings.socket) == ("found", flavour.socket)
+@pytest.mark.parametrize("name", [distribution.name for distribution in DISTRIBUTIONS])
+def test_options_of_the_user_win_over_the_distribution(name):
+    (distribution,) = (item for item in DISTRIBUTIONS if item.name == name)
+    request, settings = with_distribution_defaults(
+        distribution, Request(), Settings(), lambda: "found"
+    )
+    assert request.config_path == distribution.config_path
+    assert (settings.unit, settings.socket) == ("found", distribution.socket)
     own = (Request(config_path="/c"), Settings(unit="u", socket="/s", restart_timeout=61))
-    assert with_distribution_defaults(flavour, *own, lambda: "found") == own
+    assert with_distribution_defaults(distribution, *own, lambda: "found") == own

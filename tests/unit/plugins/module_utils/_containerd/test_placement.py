@@ -16,7 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distribu
     END,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from tests.unit.fixtures.flavour_node import CRI, NODES, PROGRAM, FlavourNode
+from tests.unit.fixtures.flavour_node import CRI, NODES, PROGRAM, DistributionNode
 
 MARKS = f"{BEGIN}\n{END}\n"
 BASE = '{{ template "base" . }}\n'
@@ -35,7 +35,7 @@ on_new_k3s = pytest.mark.parametrize("kind", [("k3s", 3, "2.1")])
 
 @pytest.fixture
 def node(kind, tmp_path):
-    made = FlavourNode(tmp_path, *kind)
+    made = DistributionNode(tmp_path, *kind)
     yield made
     made.stop_unit()
 
@@ -51,7 +51,7 @@ def test_a_handler_of_another_name_present_again_absent(node):
     first = node.ok(name="gpu")
     assert first.changed
     written = {path for path, state in node.files().items() if before.get(path) != state}
-    own = node.config if node.flavour.name == "microk8s" else node.drop_in
+    own = node.config if node.distribution.name == "microk8s" else node.drop_in
     if node.template.exists():
         own = node.template
     assert written == {str(own.relative_to(node.folder))}
@@ -98,7 +98,7 @@ def test_what_k3s_does_by_itself_is_not_done_twice(node):
 
 @on_rancher
 def test_the_handler_that_k3s_will_make_is_not_written_in_advance(kind, tmp_path):
-    node = FlavourNode(tmp_path, *kind, runtime=False)
+    node = DistributionNode(tmp_path, *kind, runtime=False)
     before = node.files()
     answer = node.ok()
     assert not answer.changed
@@ -223,18 +223,18 @@ def test_containerd_2_0_is_not_trusted_to_merge(node):
 
 @each
 def test_before_the_first_start_there_is_nothing_to_go_by(node):
-    node.put(Path(node.flavour.binaries[0]), "")
+    node.put(Path(node.distribution.binaries[0]), "")
     node.config.unlink()
-    if node.flavour.generated is None:
+    if node.distribution.generated is None:
         return
-    with pytest.raises(KubegpuError, match=f"{node.flavour.name} has not written"):
+    with pytest.raises(KubegpuError, match=f"{node.distribution.name} has not written"):
         node.run()
     assert not node.ok(state="absent").changed
 
 
 @each
 def test_in_place_is_refused_where_the_file_is_not_ours_to_edit(node):
-    if node.flavour.generated is None:
+    if node.distribution.generated is None:
         assert node.run(layout="in_place").changed
         return
     with pytest.raises(KubegpuError, match="is regenerated"):
@@ -277,8 +277,8 @@ def test_nothing_of_a_go_template_is_written_into_one(node):
 
 
 @each
-def test_the_flavours_own_unit_is_restarted_and_then_left_alone(node):
-    unit = node.flavour.units[-1]
+def test_the_distributions_own_unit_is_restarted_and_then_left_alone(node):
+    unit = node.distribution.units[-1]
     node.start_unit(unit)
     first = node.ok(name="gpu")
     assert first.restart_required
@@ -296,8 +296,8 @@ def test_the_flavours_own_unit_is_restarted_and_then_left_alone(node):
 @each
 def test_the_unit_that_runs_is_meant_where_all_are_installed(node):
     """RKE2's archive brings the units of servers and of agents to every node."""
-    node.idle_units = node.flavour.units
-    unit = node.flavour.units[-1]
+    node.idle_units = node.distribution.units
+    unit = node.distribution.units[-1]
     node.start_unit(unit)
     assert node.run(name="gpu", restart=True).restarted
     assert ("systemctl", "restart", unit) in node.asked
@@ -305,17 +305,17 @@ def test_the_unit_that_runs_is_meant_where_all_are_installed(node):
 
 @on_rancher
 def test_a_restart_that_starts_kubernetes_has_time(kind, tmp_path):
-    node = FlavourNode(tmp_path, *kind)
+    node = DistributionNode(tmp_path, *kind)
     limits = []
 
     def command(argv, timeout=60, environment=None):
         if argv[:2] == ["systemctl", "restart"]:
             limits.append(timeout)
-        return FlavourNode.command(node, argv)
+        return DistributionNode.command(node, argv)
 
     node.command = command
     try:
-        node.start_unit(node.flavour.units[0])
+        node.start_unit(node.distribution.units[0])
         assert node.run(name="gpu", restart=True).restarted
     finally:
         node.stop_unit()
@@ -324,8 +324,8 @@ def test_a_restart_that_starts_kubernetes_has_time(kind, tmp_path):
 
 @on_rancher
 def test_k3s_is_restarted_so_that_it_finds_the_runtime(kind, tmp_path):
-    node = FlavourNode(tmp_path, *kind, runtime=False)
-    unit = node.flavour.units[0]
+    node = DistributionNode(tmp_path, *kind, runtime=False)
+    unit = node.distribution.units[0]
     try:
         node.start_unit(unit)
         assert not node.ok().restart_required

@@ -10,9 +10,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core import errors 
 
 
 def test_error_says_cause_evidence_and_next_step_in_this_order():
-    error = _errors.KubegpuError("It broke.\n", evidence="line 3", next_step="Mend it.")
-    assert str(error) == "It broke.\nSeen: line 3\nNext step: Mend it."
-    assert (error.cause, error.evidence, error.next_step) == ("It broke.\n", "line 3", "Mend it.")
+    error = _errors.KubegpuError("It broke.\n", evidence="line 3", next_step="Fix it.")
+    assert str(error) == "It broke.\nSeen: line 3\nNext step: Fix it."
+    assert (error.cause, error.evidence, error.next_step) == ("It broke.\n", "line 3", "Fix it.")
 
 
 def test_what_is_not_known_is_not_said():

@@ -137,7 +137,7 @@ def links(tmp_path):
     return node, tmp_path / LINK[1:]
 
 
-def test_a_link_that_was_made_past_the_alternatives_is_seen_and_mended(links):
+def test_a_link_that_was_made_past_the_alternatives_is_seen_and_repaired(links):
     node, link = links
     through = os.readlink(link)
     assert node.read_link().target == "/usr/local/cuda-13.0"

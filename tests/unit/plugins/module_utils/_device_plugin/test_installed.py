@@ -21,7 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.optio
     read_request,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Cluster
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.client import Answer
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.client import Response
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import KubeError, Server
 
 INSIDE = "/api/v1/namespaces/kubegpu"
@@ -53,12 +53,12 @@ class StandinServer:
         self.asked.append((method, path, query))
         inside, _slash, last = path.rpartition("/")
         if last == self.forbidden:
-            return Answer(403, json.dumps({"message": "no", "reason": "Forbidden"}).encode(), {})
+            return Response(403, json.dumps({"message": "no", "reason": "Forbidden"}).encode(), {})
         if path in self.objects:
-            return Answer(200, json.dumps(self.objects[path]).encode(), {})
+            return Response(200, json.dumps(self.objects[path]).encode(), {})
         if inside in (INSIDE, SET.rpartition("/")[0].rpartition("/")[0]) and last in self.lists:
-            return Answer(200, json.dumps({"items": self.lists[last]}).encode(), {})
-        return Answer(404, json.dumps({"reason": "NotFound"}).encode(), {})
+            return Response(200, json.dumps({"items": self.lists[last]}).encode(), {})
+        return Response(404, json.dumps({"reason": "NotFound"}).encode(), {})
 
     @property
     def cluster(self):

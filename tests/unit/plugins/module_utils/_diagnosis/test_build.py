@@ -47,7 +47,7 @@ def test_first_error(log, error):
 
 
 @pytest.mark.parametrize(
-    ("log", "version", "kernel", "flavour", "why"),
+    ("log", "version", "kernel", "kernel_module", "why"),
     [
         (MAKE_LOG, "550.163.01", KERNEL, "open", "one argument more"),
         (MAKE_LOG, "580.95.05", KERNEL, "open", None),
@@ -72,8 +72,8 @@ def test_first_error(log, error):
          "out of memory"),
     ],
 )  # fmt: skip
-def test_known_fix(log, version, kernel, flavour, why):
-    fix = known_fix(log, version, kernel, flavour)
+def test_known_fix(log, version, kernel, kernel_module, why):
+    fix = known_fix(log, version, kernel, kernel_module)
     assert (why in fix.why) if why else fix is None
 
 

@@ -51,7 +51,7 @@ def reader(tmp_path: Path) -> NodeReader:
 
 
 @pytest.mark.parametrize(
-    ("text", "version", "flavour"),
+    ("text", "version", "kernel_module"),
     [
         (PROPRIETARY, "535.129.03", "proprietary"),
         (OPEN, "580.126.09", "open"),
@@ -60,8 +60,8 @@ def reader(tmp_path: Path) -> NodeReader:
         (None, None, None),
     ],
 )
-def test_loaded(text: str | None, version: str | None, flavour: str | None) -> None:
-    assert (loaded_version(text), loaded_kernel_module(text)) == (version, flavour)
+def test_loaded(text: str | None, version: str | None, kernel_module: str | None) -> None:
+    assert (loaded_version(text), loaded_kernel_module(text)) == (version, kernel_module)
 
 
 def driver(reader: NodeReader, *packages: Package, **units: str) -> dict[str, Any]:

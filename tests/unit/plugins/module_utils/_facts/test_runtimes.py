@@ -141,7 +141,7 @@ def test_plain_containerd(tmp_path: Path) -> None:
     assert set(containerd.pop("handlers")) == {"runc", "nvidia"}
     assert containerd == {
         "version": "1.6.20",
-        "flavour": "containerd",
+        "distribution": "containerd",
         "config_path": CONFIG,
         "config_version": 2,
         "unit": "containerd",
@@ -209,7 +209,7 @@ def test_import_that_only_root_may_read_is_no_problem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("marker", "flavour", "unit"),
+    ("marker", "distribution", "unit"),
     [
         ("/var/lib/rancher/k3s/agent/etc/containerd/x", "k3s", "k3s-agent"),
         ("/var/lib/rancher/rke2/agent/etc/containerd/x", "rke2", "rke2-server"),
@@ -217,12 +217,12 @@ def test_import_that_only_root_may_read_is_no_problem(tmp_path: Path) -> None:
         ("/var/snap/microk8s/current/args/x", "microk8s", "snap.microk8s.daemon-containerd"),
     ],
 )
-def test_flavours(tmp_path: Path, marker: str, flavour: str, unit: str) -> None:
+def test_distributions(tmp_path: Path, marker: str, distribution: str, unit: str) -> None:
     write(tmp_path, marker)
     reader = StandinReader(tmp_path)
     runtimes, _problems = read_runtimes(reader, {"k3s-agent": "active"}, RuntimePaths())
     containerd = runtimes["containerd"]
-    assert (containerd["flavour"], containerd["unit"]) == (flavour, unit)
+    assert (containerd["distribution"], containerd["unit"]) == (distribution, unit)
 
 
 @pytest.mark.parametrize(

@@ -61,13 +61,13 @@ def uncorrected(number):
 
 def test_without_a_baseline_nothing_is_compared(node):
     result = health(node, (5, xid(79)))
-    assert result["new"] is None and result["mended"] is None and not result["ok"]
+    assert result["new"] is None and result["resolved"] is None and not result["ok"]
 
 
 def test_the_same_again_is_not_new(node):
     before = health(node, (5, xid(79)), (6, xid(31)), gpus=[PENDING])
     after = health(node, (5, xid(79)), (6, xid(31)), gpus=[PENDING], baseline=before)
-    assert len(after["findings"]) == 3 and after["new"] == [] and after["mended"] == []
+    assert len(after["findings"]) == 3 and after["new"] == [] and after["resolved"] == []
 
 
 def test_what_is_new(node):
@@ -98,7 +98,7 @@ def test_after_a_reboot_what_is_counted_since_boot_is_new_and_a_state_is_not(nod
     before = health(node, (5, xid(31)), gpus=[PENDING])
     reboot(node)
     same_state = health(node, gpus=[PENDING], baseline=before)
-    assert same_state["new"] == [] and codes(same_state["mended"]) == [("xid", A100)]
+    assert same_state["new"] == [] and codes(same_state["resolved"]) == [("xid", A100)]
     again = health(node, (5, xid(31)), gpus=[PENDING], baseline=before)
     assert codes(again["new"]) == [("xid", A100)]
 
@@ -122,11 +122,11 @@ def test_what_became_an_error_is_new(node):
     ]
 
 
-def test_what_is_mended(node):
+def test_what_is_resolved(node):
     before = health(node, gpus=[PENDING])
     after = health(node, baseline=before)
     assert after["ok"] and after["new"] == []
-    assert after["mended"] == [
+    assert after["resolved"] == [
         {"code": "row_remap_pending", "severity": "warning", "address": A100}
     ]
 
@@ -141,9 +141,9 @@ def test_what_is_mended(node):
     ],
     ids=["no nvidia-smi", "hangs", "no log", "a part of the log"],
 )
-def test_what_was_not_read_is_not_mended(node, answers):
+def test_what_was_not_read_is_not_resolved(node, answers):
     before = health(node, (5, xid(31)), gpus=[PENDING])
-    assert health(node, answers=answers, baseline=before)["mended"] is None
+    assert health(node, answers=answers, baseline=before)["resolved"] is None
 
 
 def test_a_card_that_is_gone(tmp_path):
@@ -157,8 +157,8 @@ def test_a_card_that_is_gone(tmp_path):
     assert not after["ok"] and codes(after["new"]) == [("gpu_missing", OTHER)]
     # A later result has no such card, and it is not there again for that.
     later = health(one, baseline=after)
-    assert later["new"] == [] and later["mended"] == []
-    assert codes(health(two, gpus=[smi_gpu(), smi_gpu(OTHER)], baseline=after)["mended"]) == [
+    assert later["new"] == [] and later["resolved"] == []
+    assert codes(health(two, gpus=[smi_gpu(), smi_gpu(OTHER)], baseline=after)["resolved"]) == [
         ("gpu_missing", OTHER)
     ]
     # The same card in another slot is not missing.
@@ -193,7 +193,7 @@ def test_what_is_no_result_is_refused(baseline, words):
 def test_a_result_may_have_more_than_is_needed(node):
     before = {**health(node), "failed": False, "warnings": [], "something": None}
     before["findings"] = [{"code": "old", "severity": "unknown", "address": "", "last": 7}]
-    assert codes(health(node, baseline=before)["mended"]) == [("old", "")]
+    assert codes(health(node, baseline=before)["resolved"]) == [("old", "")]
 
 
 @pytest.mark.parametrize(

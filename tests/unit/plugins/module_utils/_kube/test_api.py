@@ -16,10 +16,10 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KUBE_ARGUMENTS,
-    Answer,
     Cluster,
     Connection,
     KubeError,
+    Response,
     Server,
     read_connection,
 )
@@ -45,12 +45,12 @@ class StandinServer:
 
 
 def ok(data=None):
-    return Answer(200, json.dumps(data or {}).encode(), {})
+    return Response(200, json.dumps(data or {}).encode(), {})
 
 
 def refusal(status, reason="", headers=None, **more):
     body = {"kind": "Status", "reason": reason, "message": f"{reason} said", **more}
-    return Answer(status, json.dumps(body).encode(), headers or {})
+    return Response(status, json.dumps(body).encode(), headers or {})
 
 
 def lost(reason):
@@ -239,13 +239,13 @@ def test_writes_say_who_writes_and_whether_it_is_a_trial():
 
 
 def test_text_is_not_parsed():
-    standin = StandinServer(Answer(200, b"Test PASSED\n\xff", {}))
+    standin = StandinServer(Response(200, b"Test PASSED\n\xff", {}))
     assert standin.cluster.text("/log", tailLines=5, previous=False) == "Test PASSED\n\ufffd"
     assert standin.asked[0][1] == "/log?tailLines=5&previous=false"
 
 
 def test_something_else_than_an_api_server_is_told():
-    standin = StandinServer(Answer(200, b"<html>Welcome to nginx", {}))
+    standin = StandinServer(Response(200, b"<html>Welcome to nginx", {}))
     with pytest.raises(KubeError, match="no object of Kubernetes") as caught:
         standin.cluster.version()
     assert "nginx" in caught.value.evidence
@@ -364,8 +364,8 @@ def test_every_option_is_a_field_and_secrets_are_not_shown():
 def test_the_time_is_the_server_s():
     """RFC 9110, 6.6.1: the Date header is when the answer was made."""
     standin = StandinServer(
-        Answer(200, b"{}", {"date": "Sun, 22 Nov 2026 12:00:00 GMT"}),
-        Answer(200, b"{}", {"Date": "yesterday"}),
+        Response(200, b"{}", {"date": "Sun, 22 Nov 2026 12:00:00 GMT"}),
+        Response(200, b"{}", {"Date": "yesterday"}),
         ok(),
     )
     seen = [standin.cluster.server_time]

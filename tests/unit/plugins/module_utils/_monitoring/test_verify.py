@@ -115,7 +115,7 @@ def test_exporters_are_parts_and_no_foreign_device_plugins():
     snapshot, _waited = wait(Reader(found), expected, 0, sleep=time.sleep, clock=time.monotonic)
     result = build_result(snapshot, expected)
     (part,) = result["parts"]
-    assert (part["kind"], part["vendor"], part["ours"]) == ("exporter", "nvidia", False)
+    assert (part["kind"], part["vendor"], part["managed"]) == ("exporter", "nvidia", False)
     assert result["foreign"] == [] and len(result["exporter_pods"]) == 1
 
 

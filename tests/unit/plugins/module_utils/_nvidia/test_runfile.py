@@ -121,7 +121,7 @@ def test_cuda_files():
 
 
 @pytest.mark.parametrize(
-    ("version", "flavour", "dkms", "more", "arguments"),
+    ("version", "kernel_module", "dkms", "more", "arguments"),
     [
         ("580.95.05", "open", True, {}, ["--silent", "-m=kernel-open", "--dkms", "--no-x-check"]),
         (
@@ -142,8 +142,8 @@ def test_cuda_files():
         ),
     ],
 )  # fmt: skip
-def test_install_arguments(version, flavour, dkms, more, arguments):
-    assert install_arguments(version, flavour, dkms, **more) == arguments
+def test_install_arguments(version, kernel_module, dkms, more, arguments):
+    assert install_arguments(version, kernel_module, dkms, **more) == arguments
 
 
 def test_arguments_that_cannot_be():

@@ -193,7 +193,7 @@ def upgraded():
 
 def other_template():
     known = facts(runtimes__containerd={
-        **facts()["runtimes"]["containerd"], "flavour": "k3s", "handlers": {"runc": {}},
+        **facts()["runtimes"]["containerd"], "distribution": "k3s", "handlers": {"runc": {}},
     })  # fmt: skip
     (k3s,) = (one for one in DISTRIBUTIONS if one.name == "k3s")
     files = {k3s.templates[2]: TEMPLATE}

@@ -206,12 +206,12 @@ def test_no_command_line_of_a_process_is_in_what_is_written():
 
 def test_a_command_to_copy_has_hostile_names_in_quotes():
     (one,) = find_roots([saw("toolkit_missing", "gpu1; rm -rf /")])
-    assert "--limit 'gpu1; rm -rf /'" in one.mend
+    assert "--limit 'gpu1; rm -rf /'" in one.fix
     pod = saw("admission_failed", "", pod="a$(id)/b;c")
     (one,) = find_roots([pod])
-    assert one.mend == "kubectl --namespace 'a$(id)' delete pod 'b;c'"
+    assert one.fix == "kubectl --namespace 'a$(id)' delete pod 'b;c'"
     (one,) = find_roots([saw("pending_reboot")], {"gpu1": "n1; x"})
-    assert one.mend.startswith("kubectl drain 'n1; x' --ignore-daemonsets; ansible gpu1 ")
+    assert one.fix.startswith("kubectl drain 'n1; x' --ignore-daemonsets; ansible gpu1 ")
 
 
 def test_without_root_what_cannot_be_asked_is_unseen_and_not_a_fault():

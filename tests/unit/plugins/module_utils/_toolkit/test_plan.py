@@ -405,7 +405,7 @@ def test_toolkit_before_the_split_is_kept_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("flavour", "name", "step"),
+    ("distribution", "name", "step"),
     [
         ("k3s", "nvidia", "restart"),
         ("rke2", "nvidia", "restart"),
@@ -415,8 +415,8 @@ def test_toolkit_before_the_split_is_kept_as_it_is():
         ("containerd", "nvidia", "add"),
     ],
 )
-def test_containerd_of_a_distribution(flavour, name, step):
-    facts = node(runtimes__containerd__flavour=flavour)
+def test_containerd_of_a_distribution(distribution, name, step):
+    facts = node(runtimes__containerd__distribution=distribution)
     plan = plan_toolkit(facts, Request(runtime_name=name))
     assert plan.containerd
     assert ("containerd", step) in steps(plan)
@@ -425,7 +425,9 @@ def test_containerd_of_a_distribution(flavour, name, step):
     waits = "wait for a restart" if step == "restart" else step
     assert ("containerd", waits) in steps(plan)
     there = {name: {"type": "io.containerd.runc.v2", "path": None, "options": {}}}
-    facts = node(runtimes__containerd__flavour=flavour, runtimes__containerd__handlers=there)
+    facts = node(
+        runtimes__containerd__distribution=distribution, runtimes__containerd__handlers=there
+    )
     plan = plan_toolkit(facts, Request(runtime_name=name))
     assert not [engine for engine, _action in steps(plan) if engine == "containerd"]
 

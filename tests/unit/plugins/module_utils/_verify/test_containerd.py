@@ -52,30 +52,39 @@ def test_a_program_of_ones_own_is_good(tmp_path):
     assert run.matching("--runc-binary /opt/gpu/runtime")
 
 
-@pytest.mark.parametrize("flavour", DISTRIBUTIONS, ids=lambda flavour: flavour.name)
-def test_the_containerd_of_a_distribution_is_asked_where_it_is(tmp_path, flavour):
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda distribution: distribution.name)
+def test_the_containerd_of_a_distribution_is_asked_where_it_is(tmp_path, distribution):
     root = tmp_path / "root"
-    write(root, f"{flavour.markers[0]}" if flavour.name == "k0s" else f"{flavour.markers[0]}/x")
-    for program in flavour.programs[:1]:
+    write(
+        root,
+        f"{distribution.markers[0]}"
+        if distribution.name == "k0s"
+        else f"{distribution.markers[0]}/x",
+    )
+    for program in distribution.programs[:1]:
         write(root, program)
     # What it writes when it starts is newer than that start.
-    probe, run = collector(tmp_path, root=root, since=flavour.generated is None)
-    only = facts(runtimes__containerd__flavour=flavour.name, runtimes__docker=None)
+    probe, run = collector(tmp_path, root=root, since=distribution.generated is None)
+    only = facts(runtimes__containerd__distribution=distribution.name, runtimes__docker=None)
     runtime = runtimes(probe, only)["containerd"]
     assert (runtime.listed, runtime.fault) == (True, None)
     assert runtime.containers[0].result.ok
     (started,) = run.matching(" run --rm ")
-    program = flavour.programs[0] if flavour.ctr[0] == flavour.name else flavour.ctr[0]
-    ctr = " ".join((program, *flavour.ctr[1:]))
-    assert started.startswith(f"{ctr} --address {flavour.socket} ")
-    assert run.matching(f"^{flavour.crictl} --runtime-endpoint=unix://{flavour.socket} ")
+    program = (
+        distribution.programs[0]
+        if distribution.ctr[0] == distribution.name
+        else distribution.ctr[0]
+    )
+    ctr = " ".join((program, *distribution.ctr[1:]))
+    assert started.startswith(f"{ctr} --address {distribution.socket} ")
+    assert run.matching(f"^{distribution.crictl} --runtime-endpoint=unix://{distribution.socket} ")
 
 
 def test_a_socket_that_is_given_wins_over_the_distributions(tmp_path):
     root = tmp_path / "root"
     write(root, f"{DISTRIBUTIONS[1].markers[0]}/x")
     probe, run = collector(tmp_path, ProbeOptions(containerd_socket="/run/x.sock"), root=root)
-    runtimes(probe, facts(runtimes__containerd__flavour="k3s"))
+    runtimes(probe, facts(runtimes__containerd__distribution="k3s"))
     assert run.matching("unix:///run/x.sock") and not run.matching("/run/k3s")
 
 

@@ -77,7 +77,7 @@ def test_equal_causes_are_one_action_and_what_follows_is_folded_in():
     ]  # fmt: skip
     assert [node["node"] for node in found["row_remap_pending"]["nodes"]] == ["gpu-02", "gpu-05"]
     assert found["gpu_lost"]["follows"] == ["nvml: The driver sees 7 of 8 GPUs."]
-    assert found["plan_differs"]["mend"] == "ansible-playbook kubegpu.nodes.site"
+    assert found["plan_differs"]["fix"] == "ansible-playbook kubegpu.nodes.site"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_diagnosis_has_the_causes_of_its_node():
     diagnosis = {
         "id": "nouveau_loaded", "severity": "error", "subject": {"host": "infer-01", "gpu": "x"},
         "cause": "nouveau has the GPU.", "evidence": ["lsmod: nouveau", "dmesg"],
-        "next_step": "Run site.", "mend": {"playbook": "kubegpu.nodes.site", "variables": None},
+        "next_step": "Run site.", "fix": {"playbook": "kubegpu.nodes.site", "variables": None},
         "confidence": "proven", "follows": ["no_handler"],
     }  # fmt: skip
     found = report(diagnoses={"infer-01": [diagnosis], "gpu-01": []})
@@ -193,7 +193,7 @@ def test_a_diagnosis_has_the_causes_of_its_node():
     assert cause == {
         "id": "nouveau_loaded", "severity": "error", "subject": "x",
         "cause": "nouveau has the GPU.", "evidence": "lsmod: nouveau; dmesg",
-        "next_step": "Run site.", "mend": "playbook: kubegpu.nodes.site",
+        "next_step": "Run site.", "fix": "playbook: kubegpu.nodes.site",
         "confidence": "proven", "follows": ["no_handler"],
     }  # fmt: skip
     assert node_of(found, "gpu-01")["state"] == "ready"
@@ -228,21 +228,21 @@ def test_another_driver_is_the_only_change():
     }
 
 
-def test_nodes_that_come_go_break_and_are_mended():
+def test_nodes_that_come_go_break_and_recover():
     after = changed(gpu_01=None, gpu_02={**FLEET["gpu-02"], "gpu_report_plan": {}}, gpu_03={})
     new = made.facts(20, gpus=2)
     after["gpu-20"] = made.host(new, made.health(new))
     found = changes(FLEET, after)
     assert found == {
         ("gpu-01", "gone", "is gone"),
-        ("gpu-02", "mended", "was ready, with attention needed, is ready"),
+        ("gpu-02", "recovered", "was ready, with attention needed, is ready"),
         ("gpu-02", "cause_gone",
          "no longer: Rows of the GPU's memory are to be replaced, which needs a reset."),
         ("gpu-03", "broke", "was ready, is not read"),
         ("gpu-20", "new", "is new: 2x H100 SXM5 80GB"),
     }  # fmt: skip
     back = {(node, kind) for node, kind, _text in changes(after, FLEET)}
-    assert ("gpu-03", "mended") in back and ("gpu-02", "cause_new") in back
+    assert ("gpu-03", "recovered") in back and ("gpu-02", "cause_new") in back
 
 
 def test_a_node_with_another_name_is_known_by_its_machine():

@@ -111,7 +111,7 @@ def test_modules_in_check_mode_know_better_than_the_facts():
 
 @pytest.mark.parametrize(("restart", "action"), [(True, "restart"), (False, "wait for a restart")])
 def test_k3s_restarts_for_a_toolkit_that_the_module_does_not_see_yet(restart, action):
-    facts = node(runtimes__containerd__flavour="k3s")
+    facts = node(runtimes__containerd__distribution="k3s")
     planned = plan(facts, containerd_restart=restart)
     row = node_plan("web-1", facts, {"toolkit": planned}, {"containerd": {"changed": False}})
     assert [words for words in row["changes"] if words.startswith("containerd")] == [
