@@ -22,6 +22,7 @@ description:
     V(problem) the finding of a call that failed as a whole.
   - V(gate) returns the findings that keep a node from taking pods again, and V(way_back) whether
     the earlier versions could help.
+  - V(restored) returns the findings for what the way back did not restore.
   - V(report) returns the content of the report, and V(report_rows) its table.
 positional: _input, what, hostvars
 options:
@@ -29,16 +30,16 @@ options:
     description: >-
       The hosts of the play; with V(select) and V(stop) those of the batch, with V(plan_rows) the
       plan, with V(report_rows) the report, with V(gate) the layers of the verification, with
-      V(way_back) findings, with V(taken) results of M(kubegpu.nodes.gpu_node_maintenance), with
-      V(problem) one of them.
+      V(way_back) findings, with V(restored) the record of the node, with V(taken)
+      results of M(kubegpu.nodes.gpu_node_maintenance), with V(problem) one of them.
     type: raw
     required: true
   what:
     description: What is returned.
     type: str
     choices:
-      [plan, plan_rows, hosts, serial, select, stop, taken, problem, gate, way_back, report,
-      report_rows]
+      [plan, plan_rows, hosts, serial, select, stop, taken, problem, gate, way_back, restored,
+      report, report_rows]
     required: true
   hostvars:
     description: Ansible's C(hostvars).
@@ -85,7 +86,9 @@ options:
     elements: str
     default: [layers, health, pod]
   row:
-    description: The node's row of M(kubegpu.nodes.gpu_node_maintenance), with V(gate).
+    description: >-
+      The node's row of M(kubegpu.nodes.gpu_node_maintenance), with V(gate). What is installed now,
+      with V(restored).
     type: dict
   health:
     description: >-
@@ -144,7 +147,7 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 
 _OF_HOSTS = ("plan", "hosts", "serial", "select", "stop", "report")
-_OF_RESULTS = ("plan_rows", "taken", "problem", "gate", "way_back", "report_rows")
+_OF_RESULTS = ("plan_rows", "taken", "problem", "gate", "way_back", "restored", "report_rows")
 Hostvars = Mapping[str, Mapping[str, Any]]
 
 
@@ -215,6 +218,9 @@ def _of_results(what: str, value: Any, given: Mapping[str, Any]) -> Any:
             boot=given.get("boot") or "",
         )
         return [finding.as_problem() for finding in findings]
+    if what == "restored":
+        missed = gate.judge_restored(value, given.get("row") or {})
+        return [finding.as_problem() for finding in missed]
     if what == "way_back":
         return gate.calls_for_way_back(value)
     if what == "taken":

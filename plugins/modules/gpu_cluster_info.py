@@ -139,6 +139,7 @@ RETURN = r"""
 nodes:
   description: >-
     The nodes that have GPU resources or a device plugin's pod, or are in O(expected), by name.
+    C(held) is the run that holds a node in maintenance; null if none does.
     C(dra) of a node is null, or the devices that DRA drivers published for it, with C(drivers),
     C(capacity) and C(allocatable) by device type, and C(taints). C(dra) of a resource tells whether
     a DRA driver offers it.
@@ -149,6 +150,7 @@ nodes:
       name: gpu1
       ready: true
       cordoned: false
+      held: null
       machine_id: 3f5c0ae1e0f84bb0a0f6a3f0a4a6f9a1
       runtime: containerd://1.7.24
       kubelet: v1.34.1

@@ -10,8 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import read_request
-from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import plan_upgrade
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import (
+    out_elsewhere,
+    plan_upgrade,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.quorum import find_quorum
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import (
     report,
@@ -62,7 +67,12 @@ def plan_hosts(
             for host in hosts
         ],
         find_quorum(nodes),
+        _elsewhere(nodes, rows),
     ).to_json()
+
+
+def _elsewhere(nodes: Mapping[str, Object], rows: Mapping[str, Object]) -> list[str]:
+    return out_elsewhere(nodes, {str(row.get("node") or "") for row in rows.values()})
 
 
 def _with_way_back(host: Host, answer: Object) -> Host:
@@ -95,9 +105,11 @@ def _host(
     # The folder alone may be of a package that was never used.
     kubelet = (node or {}).get("kubelet") or {}
     containerd = ((node or {}).get("runtimes") or {}).get("containerd") or {}
+    plans = {part: variables.get(key) or {} for part, key in names.items()}
+    reboots = boolean(variables.get("nvidia_mig_reboot", False), strict=False)
     return Host(
         name=name,
-        plans={part: variables.get(key) or {} for part, key in names.items()},
+        plans={**plans, "mig": {**plans["mig"], "reboots": reboots}},
         row=row,
         drain=drain,
         labels=labels.get(str((row or {}).get("node") or "")) or {},
@@ -161,7 +173,7 @@ def stop_batch(
     """Return why a batch is not started; empty if it may be.
 
     :param cluster: the result of ``gpu_node_maintenance`` for all hosts of the upgrade, now.
-    :param nodes: all nodes of the cluster, now, if members of the control plane are in the batch.
+    :param nodes: all nodes of the cluster, now; none for hosts without one.
     """
     plan = find_plan(batch, hostvars)
     rows = _rows(cluster)
@@ -171,6 +183,7 @@ def stop_batch(
     known = {host: row for host, row in rows.items() if row.get("node")}
     unready = [host for host, row in known.items() if not row.get("ready")]
     out = [host for host, row in known.items() if row.get("unschedulable") or host in unready]
+    out += _elsewhere(nodes, rows)
     quorum = find_quorum(nodes)
     restarts = [
         host

@@ -135,6 +135,7 @@ class NodeState:
             "ready": self.ready,
             "ready_message": self.ready_message or None,
             "cordoned": self.cordoned,
+            "held": self.held or None,
             "labels": dict(self.labels),
             "taints": [dict(taint) for taint in self.taints],
             "runtime": self.runtime,

@@ -29,6 +29,13 @@ _UNPROVEN = frozenset(
     )
 )
 
+# What the way back restores, by the keys of the record.
+_RESTORED = {
+    "driver": "driver",
+    "kernel_module": "type of the kernel module",
+    "toolkit": "container toolkit",
+}
+
 Object = Mapping[str, Any]
 
 
@@ -61,7 +68,8 @@ def judge(
                 "reboot_left",
                 f"The node needs a reboot: {reboot}",
                 "",
-                "Set gpu_upgrade_reboot: auto, or reboot the node, and run the upgrade again.",
+                "Set gpu_upgrade_reboot: auto (for a MIG mode nvidia_mig_reboot: true), or reboot "
+                "the node, and run the upgrade again.",
             )
         )
     if row is None or not row.get("ready"):
@@ -92,6 +100,38 @@ def judge(
     if "dcgm" in gates:
         found += judge_diag(diag or {})
     return found
+
+
+def judge_restored(record: Object, versions: Object) -> list[Finding]:
+    """Return what of the earlier versions is not there after the way back.
+
+    What the node did not have before is not removed.
+
+    :param record: what was installed before the first change.
+    :param versions: what is installed now, with the same keys.
+    """
+    missed = [
+        (name, str(record[key]), str(versions.get(key) or "none"))
+        for key, name in _RESTORED.items()
+        if record.get(key)
+        and record[key] != versions.get(key)
+        # It belongs to a driver.
+        and (key != "kernel_module" or record.get("driver"))
+    ]
+    cuda = [one for one in record.get("cuda") or () if one not in (versions.get("cuda") or ())]
+    if cuda:
+        now = ", ".join(versions.get("cuda") or ()) or "none"
+        missed.append(("CUDA toolkits", ", ".join(cuda), now))
+    return [
+        Finding(
+            "not_restored",
+            f"The way back did not restore the {name}: before the upgrade it was {before}.",
+            f"installed now: {now}",
+            "Install the earlier version with kubegpu.nodes.site, then give the node back with "
+            "gpu_upgrade_release=true.",
+        )
+        for name, before, now in missed
+    ]
 
 
 def calls_for_way_back(findings: Sequence[Object]) -> bool:

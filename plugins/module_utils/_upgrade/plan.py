@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,9 @@ from .types import (
 )
 
 _OPERATOR_DRIVER = "nvidia.com/gpu.deploy.driver"
+# Its driver is on the host, or is switched off. Other values, such as paused-for-driver-upgrade,
+# are of a driver in a container.
+_NOT_OPERATORS = ("", "pre-installed", "false")
 # Steps of a driver's plan that programs on the GPUs do not notice.
 _QUIET = frozenset(("repository", "hold", "files", "kernel", "initramfs", "licence"))
 # Findings of a drain that time does not solve. The others are warnings: budgets and jobs change.
@@ -42,7 +45,8 @@ _RUNTIMES = ("containerd", "docker", "crio")
 def disturbed(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> str:
     """Return what the changes of a node disturb, as one of ``LEVELS``.
 
-    :param plans: the plans of the roles, by part.
+    :param plans: the plans of the roles, by part; that of MIG with ``reboots``, whether the node
+        may be rebooted for its mode.
     :param reboot: ``never`` if the node may not be rebooted.
     """
     driver, mig = plans.get("driver") or {}, plans.get("mig") or {}
@@ -52,7 +56,7 @@ def disturbed(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> str:
     if steps - _QUIET or (driver.get("reboot") or {}).get("required"):
         found.append(GPU if reboot == "never" else ALL)
     if mig.get("interrupts"):
-        found.append(GPU)
+        found.append(ALL if mig.get("reboots") else GPU)
     if any(toolkit.get(runtime) for runtime in _RUNTIMES):
         found.append(RUNTIME)
     return max(found, key=LEVELS.index)
@@ -70,17 +74,39 @@ def has_work(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> bool:
     )
 
 
-def plan_upgrade(request: Request, hosts: Sequence[Host], quorum: Quorum | None = None) -> Plan:
+def out_elsewhere(nodes: Mapping[str, Mapping[str, Any]], ours: Collection[str]) -> list[str]:
+    """Return the nodes with GPUs that are out of work and are no hosts of the run.
+
+    A host that was unreachable when the run began is among them: it takes no part, and its node is
+    not ready, or still held by a run.
+
+    :param nodes: all nodes of the cluster, as ``gpu_cluster_info`` has them.
+    :param ours: the nodes of the hosts of the run.
+    """
+    return sorted(
+        name
+        for name, node in nodes.items()
+        if name not in ours and (node.get("held") or (node.get("resources") and not node["ready"]))
+    )
+
+
+def plan_upgrade(
+    request: Request,
+    hosts: Sequence[Host],
+    quorum: Quorum | None = None,
+    elsewhere: Sequence[str] = (),
+) -> Plan:
     """Return the plan of all hosts, with all refusals at once.
 
     :param quorum: the control plane of their cluster.
+    :param elsewhere: the nodes that are out of work and are no hosts of the run.
     """
     if request.release:
         return _plan_release(request, hosts)
     quorum = quorum or Quorum()
     planned = [_plan_host(request, host, quorum) for host in hosts]
     limit = amount(request.max_unavailable, len(hosts)) if hosts else 0
-    out = {host.name for host in hosts if host.is_out(request.run)}
+    out = {host.name for host in hosts if host.is_out(request.run)} | {*elsewhere}
     room = limit - len(out)
     findings = [
         *_unknown_canaries(request, hosts),
@@ -99,6 +125,7 @@ def plan_upgrade(request: Request, hosts: Sequence[Host], quorum: Quorum | None 
         refused=bool(findings) or refused,
         limit=limit,
         run=request.run,
+        elsewhere=tuple(elsewhere),
     )
 
 
@@ -239,12 +266,12 @@ def _refusals(request: Request, host: Host) -> list[Finding]:
         )
     found += [_as_finding(one) for one in (host.row or {}).get("findings") or ()]
     found += [_as_finding(one) for one in _drain_findings(host) if one["code"] in _FOR_GOOD]
-    if host.labels.get(_OPERATOR_DRIVER) == "true":
+    if host.labels.get(_OPERATOR_DRIVER, "") not in _NOT_OPERATORS:
         found.append(
             Finding(
                 "operator_driver",
                 f"NVIDIA's GPU operator installs the driver of {host.name} in a container.",
-                f"label {_OPERATOR_DRIVER}: true",
+                f"label {_OPERATOR_DRIVER}: {host.labels[_OPERATOR_DRIVER]}",
                 "Let the operator upgrade it, or switch its driver off (driver.enabled: false).",
             )
         )
@@ -326,8 +353,8 @@ def _no_room(
         Finding(
             "budget_used",
             f"gpu_upgrade_max_unavailable ({request.max_unavailable} of {len(planned)} nodes: "
-            f"{limit}) is used up: {', '.join(sorted(out))} are not ready, or cordoned by another "
-            "party.",
+            f"{limit}) is used up: {', '.join(sorted(out))} are not ready, cordoned by another "
+            "party, or held by a run without being hosts of this one.",
             "",
             "Bring them back, or raise gpu_upgrade_max_unavailable.",
         )

@@ -140,6 +140,7 @@ def report(
         "ended": ended,
         "stopped": stopped,
         "refused": plan["refused"],
+        "elsewhere": plan.get("elsewhere") or [],
         "findings": plan["findings"],
         "ok": not bad and not plan["refused"],
         "hosts": hosts,

@@ -161,6 +161,8 @@ class Plan:
     run: str = ""
     #: Whether the hosts are only given back.
     release: bool = False
+    #: The nodes with GPUs that are out of work and are no hosts of the run.
+    elsewhere: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -168,6 +170,7 @@ class Plan:
             "refused": self.refused,
             "limit": self.limit,
             "release": self.release,
+            "elsewhere": list(self.elsewhere),
             "batches": [list(batch) for batch in self.batches],
             "findings": [finding.as_problem() for finding in self.findings],
             "hosts": {host.name: host.to_json() for host in self.hosts},

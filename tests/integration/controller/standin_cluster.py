@@ -67,6 +67,11 @@ class ActionModule(ActionBase):
             raise AnsibleConnectionFailure("No route to host")
         sick = [LOST] if task_vars.get("standin_sick") and done else []
         base = args.get("baseline")
+        if base and done and task_vars.get("standin_sick_later"):
+            # Well when it is first compared with the health before the change.
+            first = place / "done" / f"{{host}}.compared"
+            sick = [LOST] if first.exists() else []
+            first.touch()
         return {{"ok": not sick, "findings": sick, "gpus": [], "boot_id": "a",
                 "new": sick if base else None}}
 
@@ -110,7 +115,9 @@ class ActionModule(ActionBase):
         layers = [layer("allocatable", name) for name in args["expected"]]
         path = place / "cluster.json"
         state = json.loads(path.read_text()) if path.exists() else {{}}
-        nodes = {{name: {{"labels": one.get("labels", {{}}), "ready": not one.get("down")}}
+        nodes = {{name: {{"labels": one.get("labels", {{}}), "ready": not one.get("down"),
+                         "held": one.get("held_by") or None,
+                         "resources": one.get("resources", {{}})}}
                  for name, one in state.items() if args.get("all_nodes")}}
         return {{"layers": layers, "nodes": nodes, "node_of": {{}}}}
 
@@ -197,3 +204,9 @@ class Upgrades(Nodes):
     def records(self) -> list[str]:
         """Return the hosts that have a record of an unfinished upgrade."""
         return sorted(path.parent.name for path in self._folder.glob("records/*/upgrade.json"))
+
+    def record(self, host: str, text: str) -> None:
+        """Write the record of an unfinished upgrade."""
+        path = self._folder / "records" / host / "upgrade.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

@@ -10,6 +10,8 @@ The drain itself is tested on a real API server (tests/integration/cluster/test_
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.integration.controller.standin_cluster import NEW, OLD, Upgrades
@@ -175,6 +177,78 @@ def test_a_killed_run_is_finished_by_the_next_one(nodes, state):
     # What stood there first is what the record of the killed run says.
     assert report["hosts"]["gpu1"]["from"]["driver"] == OLD
     assert report["hosts"]["gpu1"]["batch"] == 1
+
+
+def test_an_unfinished_node_that_cannot_be_drained_stays_as_it_is(nodes):
+    """Its drain says nothing of the change: neither a second drain nor the earlier versions."""
+    nodes.cluster(gpu1={"unschedulable": True, "held_by": "gpu-upgrade", "was": False})
+    run, report = nodes.upgrade(hosts(gpu1={"standin_blocked": True}))
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "failed", "gpu2": "not_started", "gpu3": "not_started"}
+    assert report["hosts"]["gpu1"]["rolled_back_because"] == ""
+    assert [one["code"] for one in report["hosts"]["gpu1"]["findings"]] == ["pdb_blocks"]
+    states = [state for host, _name, state in changes(run) if host == "gpu1"]
+    assert states.count("drained") == 1
+    assert not [call for call in run.calls if call[:2] == ("gpu1", "nvidia_driver")]
+    assert nodes.held() == {"gpu1": "gpu-upgrade"} and nodes.records() == ["gpu1"]
+
+
+def test_an_unfinished_node_whose_record_cannot_be_read_loses_no_pod(nodes):
+    nodes.cluster(gpu1={"unschedulable": True, "held_by": "gpu-upgrade", "was": False})
+    nodes.record("gpu1", "{")
+    run, report = nodes.upgrade(hosts())
+    assert run.status == 2, run.screen
+    assert outcomes(report)["gpu1"] == "failed"
+    (found,) = report["hosts"]["gpu1"]["findings"]
+    assert found["code"] == "task_failed" and "Decide what the record is" in found["cause"]
+    assert "drained" not in [state for _host, _name, state in changes(run)]
+
+
+def test_an_error_after_the_change_is_seen_by_the_soak(nodes):
+    own = {"gpu1": {"standin_sick_later": True}}
+    run, report = nodes.upgrade(hosts(**own), gpu_upgrade_soak=1)
+    assert run.status == 2, run.screen
+    assert outcomes(report)["gpu1"] == "rolled_back"
+    assert "A GPU does not answer." in report["hosts"]["gpu1"]["rolled_back_because"]
+    assert report["hosts"]["gpu1"]["to"]["driver"] == OLD
+
+
+def test_a_way_back_that_leads_elsewhere_is_not_taken_for_one(nodes):
+    """A killed run changed the driver, and this one again: the driver's own record has moved on."""
+    nodes.cluster(gpu1={"unschedulable": True, "held_by": "gpu-upgrade", "was": False})
+    first = {"driver": "535.1", "toolkit": "", "cuda": [], "run": "gpu-upgrade", "since": "a",
+             "health": {"findings": [], "gpus": [], "boot_id": "a"}}  # fmt: skip
+    nodes.record("gpu1", json.dumps(first))
+    run, report = nodes.upgrade(hosts(gpu1={"standin_sick": True}))
+    assert run.status == 2, run.screen
+    assert outcomes(report)["gpu1"] == "failed"
+    (found,) = report["hosts"]["gpu1"]["findings"]
+    assert found["code"] == "not_restored" and "535.1" in found["cause"]
+    assert OLD in found["evidence"]
+    assert nodes.held() == {"gpu1": "gpu-upgrade"} and nodes.records() == ["gpu1"]
+
+
+def test_a_node_that_a_run_lost_uses_up_the_budget_of_the_next(nodes):
+    """Also if it cannot be reached any more, so that it is no host of that run."""
+    nodes.cluster(
+        lost={"unschedulable": True, "held_by": "gpu-upgrade", "was": False, "down": True}
+    )
+    run, report = nodes.upgrade(hosts())
+    assert run.status == 2, run.screen
+    assert report["refused"] and report["elsewhere"] == ["lost"]
+    assert [one["code"] for one in report["findings"]] == ["budget_used"]
+    assert changes(run) == []
+
+
+def test_the_report_of_an_earlier_run_does_not_outlive_one_that_ends_before_its_plan(
+    nodes, tmp_path
+):
+    old = tmp_path / "old.json"
+    old.write_text("{}", encoding="utf-8")
+    (tmp_path / "cluster.json").write_text("no JSON", encoding="utf-8")
+    run, _report = nodes.upgrade(hosts(), gpu_upgrade_file=str(old))
+    assert run.status == 2, run.screen
+    assert not old.exists() and changes(run) == []
 
 
 def test_nodes_are_given_back_without_a_change(nodes):

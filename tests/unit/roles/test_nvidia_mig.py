@@ -118,3 +118,26 @@ def test_the_plugins_pods_that_left_are_told_in_check_mode_too(check):
     assert made["restarted"] == LEFT
     wait = task("roles/nvidia_mig/tasks/offered.yml", "Wait until the node offers its instances")
     assert runs(wait, **known) is not check
+
+
+@pytest.mark.parametrize(("drains", "kept"), [(True, False), ("False", True), (None, True)])
+def test_pods_that_an_upgrade_drains_are_no_reason_against_a_layout(drains, kept):
+    row = {"name": "node1", "labels": {"a": "b"}, "resources": {"nvidia.com/gpu": {"pods": []}}}
+    answer = {"nodes": {"node1": row}, "node_of": {"gpu1": "node1"}}
+    more = {} if drains is None else {"__kubegpu_drains": drains}
+    cluster = template(
+        trust_as_template("{{ __nvidia_mig_cluster }}"), __nvidia_mig_pods=answer, **more
+    )
+    assert ("resources" in cluster) is kept
+    # Another manager of MIG is seen in any case.
+    assert cluster["labels"] == row["labels"] and cluster["name"] == "node1"
+
+
+def test_an_upgrade_says_that_it_drains_in_the_plan_and_in_the_change():
+    (read, *_plays) = load("playbooks/upgrade.yml")
+    given = read["vars"]["__kubegpu_drains"]
+    assert template(given) is True and template(given, gpu_upgrade_pods="none") is False
+    mig = task("roles/gpu_upgrade/tasks/change.yml", "MIG")["vars"]["__kubegpu_drains"]
+    plan = {"hosts": {"gpu1": {"pods": "gpu"}, "gpu2": {"pods": "none"}}}
+    assert template(mig, gpu_upgrade_plan=plan) is True
+    assert template(mig, gpu_upgrade_plan=plan, inventory_hostname="gpu2") is False

@@ -183,6 +183,34 @@ def test_the_report_has_the_plan_and_the_results():
     assert gpu_upgrade(HOSTS, "report", hostvars, checked=True)["ok"]
 
 
+def test_nodes_that_are_no_hosts_of_the_run_count_before_each_batch():
+    _plan, hostvars = planned(options={"max_unavailable": 1})
+    lost = {"labels": {}, "ready": True, "held": "gpu-upgrade", "resources": {}}
+    ours = {"labels": {}, "ready": True, "held": "gpu-upgrade", "resources": {}}
+    options = {"max_unavailable": 1}
+
+    def stop(**nodes):
+        return gpu_upgrade(
+            ["gpu1"], "stop", hostvars, options=options, cluster=cluster(), nodes=nodes
+        )
+
+    assert stop(**{"node-gpu2": ours}) == ""
+    assert "lost are out already" in stop(**{"node-gpu2": ours, "lost": lost})
+
+
+def test_a_mig_mode_that_may_reboot_the_node_takes_all_pods_off_it():
+    mig = {"nvidia_mig_plan": {"interrupts": True, "steps": [STEP]}, "nvidia_driver_plan": {}}
+    plan, _hostvars = planned({"gpu1": mig, "gpu2": {**mig, "nvidia_mig_reboot": "yes"}})
+    assert [plan["hosts"][name]["pods"] for name in ("gpu1", "gpu2")] == ["gpu", "all"]
+
+
+def test_what_the_way_back_did_not_restore():
+    record = {"driver": "550.1", "toolkit": "", "cuda": []}
+    assert gpu_upgrade(record, "restored", row=record) == []
+    (found,) = gpu_upgrade(record, "restored", row={**record, "driver": "565.1"})
+    assert found["code"] == "not_restored"
+
+
 def test_the_gate_and_the_way_back():
     layer = {"layer": "nvml", "ok": False, "code": "", "cause": "it does not answer"}
     found = gpu_upgrade([layer], "gate", gates=["layers"], row={"ready": True})

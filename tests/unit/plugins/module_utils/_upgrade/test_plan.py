@@ -19,6 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options imp
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import (
     disturbed,
     has_work,
+    out_elsewhere,
     plan_upgrade,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.quorum import (
@@ -68,6 +69,9 @@ def codes(plan, name):
         ({"driver": driver(reboot={"required": True, "reason": "nouveau"})}, "auto", "all"),
         ({"mig": {"interrupts": True}}, "auto", "gpu"),
         ({"mig": {"interrupts": False, "change": True}}, "auto", "nothing"),
+        # The role reboots for a mode by itself, whatever the upgrade does for the driver.
+        ({"mig": {"interrupts": True, "reboots": True}}, "never", "all"),
+        ({"mig": {"interrupts": False, "reboots": True}}, "auto", "nothing"),
         ({"toolkit": {"containerd": True}}, "auto", "runtime"),
         ({"toolkit": {"change_packages": True}, "cuda": {"change": True}}, "auto", "nothing"),
         ({"toolkit": {"crio": True}, "mig": {"interrupts": True}}, "auto", "gpu"),
@@ -124,6 +128,40 @@ def test_nodes_that_others_took_out_use_up_the_budget():
     # With room for one more, the batches are smaller than asked for.
     plan = plan_upgrade(Request(max_unavailable="3", batch=("2",)), [*away, *hosts(4)[2:]])
     assert plan.batches == (("gpu3",), ("gpu4",))
+
+
+def test_nodes_out_of_work_that_are_no_hosts_of_the_run():
+    gpus = {"nvidia.com/gpu": {"capacity": 4}}
+    nodes = {
+        "gpu1": {"ready": False, "held": "gpu-upgrade", "resources": gpus},
+        "lost": {"ready": False, "held": None, "resources": gpus},
+        "left": {"ready": True, "held": "gpu-upgrade", "resources": {}},
+        "cpu": {"ready": False, "held": None, "resources": {}},
+        "good": {"ready": True, "held": None, "resources": gpus},
+    }
+    assert out_elsewhere(nodes, {"gpu1"}) == ["left", "lost"]
+
+
+def test_nodes_that_are_no_hosts_of_the_run_use_up_the_budget():
+    """Else each run could lose another node: one that is unreachable takes no part in the next."""
+    plan = plan_upgrade(Request(max_unavailable="1"), hosts(4), elsewhere=["lost"])
+    assert plan.refused and not plan.batches and plan.to_json()["elsewhere"] == ["lost"]
+    (finding,) = plan.findings
+    assert finding.code == "budget_used" and "lost" in finding.cause
+    plan = plan_upgrade(Request(max_unavailable="2", batch=("2",)), hosts(3), elsewhere=["lost"])
+    assert plan.batches == (("gpu1",), ("gpu2",), ("gpu3",))
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"),
+    [("true", True), ("paused-for-driver-upgrade", True), ("pre-installed", False),
+     ("false", False), ("", False)],
+)  # fmt: skip
+def test_an_operator_with_a_driver_of_its_own_keeps_it(value, refused):
+    label = {"nvidia.com/gpu.deploy.driver": value}
+    plan = plan_upgrade(Request(), [host("gpu1", labels=label)])
+    assert codes(plan, "gpu1") == (["operator_driver"] if refused else [])
+    assert not refused or value in plan.hosts[0].findings[0].evidence
 
 
 def test_a_node_that_is_out_itself_may_be_upgraded():

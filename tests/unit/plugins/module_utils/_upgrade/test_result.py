@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import (
     calls_for_way_back,
     judge,
+    judge_restored,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.quorum import Quorum
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import (
@@ -123,6 +124,39 @@ def test_the_way_back_is_for_what_is_wrong_with_the_node():
     # A hook before the change tells nothing of the change, also of one that an earlier run began.
     assert not calls_for_way_back([{"code": "early_hook_failed"}])
     assert calls_for_way_back([{"code": "hook_failed"}])
+
+
+BEFORE = {"driver": "550.1", "kernel_module": "open", "source": "nvidia", "toolkit": "1.17.8",
+          "cuda": ["12.4"]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("record", "now", "missed"),
+    [
+        ({}, {}, []),
+        # Another run has moved the driver's own record on.
+        ({}, {"driver": "565.1"}, ["driver"]),
+        ({}, {"driver": ""}, ["driver"]),
+        ({}, {"kernel_module": "proprietary"}, ["type of the kernel module"]),
+        ({}, {"toolkit": "1.18.0"}, ["container toolkit"]),
+        ({}, {"cuda": ["12.6"]}, ["CUDA toolkits"]),
+        # What was not there before stays.
+        ({"cuda": []}, {"cuda": ["12.6"]}, []),
+        ({}, {"cuda": ["12.4", "12.6"]}, []),
+        ({"driver": "", "kernel_module": "", "toolkit": ""}, {}, []),
+        # A record of an earlier version of the collection.
+        ({"kernel_module": None}, {"kernel_module": "proprietary"}, []),
+    ],
+)
+def test_the_way_back_has_to_arrive(record, now, missed):
+    found = judge_restored({**BEFORE, **record}, {**BEFORE, **now})
+    assert [one.code for one in found] == ["not_restored"] * len(missed)
+    assert all(what in one.cause for what, one in zip(missed, found))
+
+
+def test_a_way_back_that_did_not_arrive_is_told_with_both_versions():
+    (found,) = judge_restored(BEFORE, {**BEFORE, "driver": "565.1"})
+    assert "550.1" in found.cause and "565.1" in found.evidence and found.next_step
 
 
 def test_what_the_drains_of_a_host_left():
