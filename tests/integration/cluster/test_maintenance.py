@@ -32,6 +32,7 @@ from tests.integration.cluster.workloads import (
     Pods,
     admin,
     make_nodes,
+    stopped,
     template,
     wait_until,
 )
@@ -284,6 +285,31 @@ def test_a_budget_that_opens_lets_the_pod_go(kube, pods, arguments):
     assert answers["real"]["ok"], answers
     assert sorted(names(answers["real"]["nodes"][A]["evicted"])) == sorted([first, second])
     assert on_node(pods) == []
+
+
+@pytest.mark.full(why="the client's second attempts are in unit tests")
+def test_an_api_server_that_is_away_during_the_drain_is_waited_for(api, kube, pods, arguments):
+    """It stands still while a budget blocks, and the drain goes on when it answers again."""
+    pods.workload("Deployment", "web", replicas=2)
+    first, second = pods.place("web", A, 2)
+    pods.await_budget(pods.budget("web", "web"), currentHealthy=2, disruptionsAllowed=1)
+    answers = {}
+
+    def drain():
+        answers["real"] = run_module(gpu_node_maintenance.main, arguments("drained", timeout=90))
+
+    thread = threading.Thread(target=drain)
+    thread.start()
+    wait_until(lambda: len(on_node(pods)) == 1)
+    # Shorter than a request may last: an eviction that may have been done is not tried again.
+    with stopped(api, "kube-apiserver"):
+        time.sleep(5)
+        assert thread.is_alive()
+    pods.place("web", B)
+    thread.join()
+    assert answers["real"]["ok"], answers
+    assert sorted(names(answers["real"]["nodes"][A]["evicted"])) == sorted([first, second])
+    assert on_node(pods) == [] and cordoned(kube)
 
 
 def test_a_budget_that_blocks_is_named_and_the_node_given_back(kube, pods, maintain):

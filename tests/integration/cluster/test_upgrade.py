@@ -241,12 +241,10 @@ def test_a_canary_and_a_node_whose_pod_is_guarded(bed, budget):
     ))  # fmt: skip
 
 
-def test_a_controller_that_is_killed_in_the_drain(bed):
-    """The second run ends what the first one began, on a node that was cordoned by hand."""
-    bed.kube.kubectl("-n", NAMESPACE, "delete", "pdb", "one", "--ignore-not-found")
-    bed.kube.kubectl("cordon", bed.name(L4))
+def kill_in_the_drain(bed, version, **more):
+    """Begin an upgrade, and kill its controller while the guarded pod ends."""
     argv = [str(BIN / "ansible-playbook"), "-i", str(INVENTORY), "kubegpu.nodes.upgrade",
-            "--extra-vars", json.dumps(bed.variables(NEW))]  # fmt: skip
+            "--extra-vars", json.dumps(bed.variables(version, **more))]  # fmt: skip
     with (bed.folder / "killed.log").open("wb") as log:
         process = subprocess.Popen(
             argv, env={**environment(), **PATIENT}, cwd=REPOSITORY, stdin=subprocess.DEVNULL,
@@ -260,6 +258,13 @@ def test_a_controller_that_is_killed_in_the_drain(bed):
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def test_a_controller_that_is_killed_in_the_drain(bed):
+    """The second run ends what the first one began, on a node that was cordoned by hand."""
+    bed.kube.kubectl("-n", NAMESPACE, "delete", "pdb", "one", "--ignore-not-found")
+    bed.kube.kubectl("cordon", bed.name(L4))
+    kill_in_the_drain(bed, NEW)
     assert bed.versions()[L4] == OLD
     assert bed.record(L4)["was_unschedulable"] and bed.cordoned() == {L4}
     assert "lease.coordination.k8s.io/kubegpu-upgrade" in bed.left()
@@ -271,6 +276,20 @@ def test_a_controller_that_is_killed_in_the_drain(bed):
     assert bed.versions() == {A10: NEW, L4: NEW}
     assert bed.left() == [] and bed.cordoned() == {L4}
     bed.kube.kubectl("uncordon", bed.name(L4))
+
+
+def test_nodes_that_a_killed_run_left_are_released(bed):
+    """Without a change: the pod that ended comes back, and nobody is upgraded."""
+    ready = ("-n", NAMESPACE, "rollout", "status", "deployment/guarded", "--timeout=180s")
+    bed.kube.kubectl(*ready)
+    kill_in_the_drain(bed, OLD, gpu_upgrade_canary=[L4])
+    assert bed.record(L4) and bed.cordoned() == {L4}
+    run, report = bed.upgrade(OLD, gpu_upgrade_release=True)
+    assert run.status == 0, run.output
+    assert outcomes(report) == {A10: "unchanged", L4: "released"}
+    assert bed.versions() == {A10: NEW, L4: NEW}
+    assert bed.left() == [] and bed.cordoned() == set()
+    bed.kube.kubectl(*ready)
 
 
 def test_again_nothing_is_changed(bed):

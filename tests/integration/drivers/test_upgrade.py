@@ -58,10 +58,11 @@ ExecStart=bash -c 'echo >>{STARTS}; until exec 7</dev/nvidia0; do sleep 1; done;
 [Install]
 WantedBy=multi-user.target
 """
-# Stand-in of journalctl in front of the real one: the new driver, and no other, finds a dead GPU.
+# Stand-in of journalctl in front of the real one: one version of the driver, and no other, finds a
+# dead GPU.
 SICK = f"""#!/bin/sh
 case "$*" in *"-b 0 "*)
-    if grep -q {NEW} /proc/driver/nvidia/version; then
+    if grep -q VERSION /proc/driver/nvidia/version; then
         echo "$(date +%s).000000 $(hostname) kernel: {xid(79, gpu="0000:00:08.0")}"
     fi ;;
 esac
@@ -144,14 +145,23 @@ def left():
     return {name for name, text in found.items() if text}
 
 
+@contextlib.contextmanager
+def faulty(node, version):
+    """A version of the driver finds a fault on a node."""
+    text = SICK.replace("VERSION", version)
+    shell(node, "cp -a /usr/bin/journalctl /root/")
+    shell(node, f"cat >/usr/bin/journalctl <<'END'\n{text}END")
+    try:
+        yield
+    finally:
+        shell(node, "mv /root/journalctl /usr/bin/")
+
+
 @pytest.fixture
 def sick(nodes):
     """The new driver finds a fault on the first node."""
-    node = nodes[FIRST]
-    shell(node, "cp -a /usr/bin/journalctl /root/")
-    shell(node, f"cat >/usr/bin/journalctl <<'END'\n{SICK}END")
-    yield
-    shell(node, "mv /root/journalctl /usr/bin/")
+    with faulty(nodes[FIRST], NEW):
+        yield
 
 
 def test_a_trial_changes_no_byte(upgrade):
@@ -306,6 +316,39 @@ def test_a_controller_that_is_killed_in_each_step(nodes, upgrade, tmp_path):
     again, report = upgrade(version=OLD)
     assert again.status == 0 and outcomes(report) == dict.fromkeys(NAMES, "unchanged")
     assert {host: one["changed"] for host, one in again.stats.items()} == dict.fromkeys(NAMES, 0)
+
+
+def test_a_controller_that_is_killed_on_the_way_back(nodes, upgrade, sick, tmp_path):
+    """The earlier driver is there again: the next run changes the node once more, and goes back."""
+    controller = Controller(tmp_path, nodes[FIRST], nvidia_driver_version=NEW)
+    try:
+        controller.at("Configuration of the runtimes")
+    finally:
+        controller.kill()
+    assert loaded()[FIRST] == OLD and left() == {FIRST}
+    run, report = upgrade(limit=FIRST)
+    assert run.status == 2, run.output
+    assert outcomes(report) == {FIRST: "rolled_back"}
+    assert report["hosts"][FIRST]["from"]["driver"] == OLD
+    assert loaded() == dict.fromkeys(NAMES, OLD) and left() == set()
+    assert dpkg_is_consistent(nodes[FIRST])
+
+
+def test_all_nodes_are_upgraded(upgrade):
+    run, report = upgrade()
+    assert run.status == 0, run.output
+    assert outcomes(report) == dict.fromkeys(NAMES, "done") and report["ok"]
+    assert loaded() == dict.fromkeys(NAMES, NEW) and left() == set()
+
+
+def test_a_second_node_that_fails_the_gate_goes_back_and_the_third_follows(nodes, upgrade):
+    with faulty(nodes[SECOND], OLD):
+        run, report = upgrade(version=OLD, gpu_upgrade_max_failed=1)
+    assert run.status == 2, run.output
+    assert outcomes(report) == {FIRST: "done", SECOND: "rolled_back", THIRD: "done"}
+    assert report["hosts"][SECOND]["to"]["driver"] == NEW
+    assert report["hosts"][SECOND]["rolled_back_because"]
+    assert loaded() == {FIRST: OLD, SECOND: NEW, THIRD: OLD} and left() == set()
 
 
 def test_removal_gives_the_nodes_back(nodes):
