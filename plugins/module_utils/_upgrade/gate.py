@@ -127,7 +127,7 @@ def judge_restored(record: Object, versions: Object) -> list[Finding]:
             "not_restored",
             f"The way back did not restore the {name}: before the upgrade it was {before}.",
             f"installed now: {now}",
-            "Install the earlier version with kubegpu.nodes.site, then give the node back with "
+            "Install the earlier version with kubegpu.nodes.site, then release the node with "
             "gpu_upgrade_release=true.",
         )
         for name, before, now in missed
