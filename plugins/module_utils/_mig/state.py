@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .data import table_profiles
-from .types import Gpu, Instance, Layout, Profile
+from .types import PROFILE, Gpu, Instance, Layout, Profile
 
 if TYPE_CHECKING:
     from .._diagnosis.evidence_types import DeviceUser
@@ -125,8 +125,19 @@ def read_instances(listed: Sequence[Mapping[str, Any]]) -> tuple[Instance, ...]:
                 one["start"],
                 one["size"],
                 one["profile"],
-                None if parts == (one["profile"],) else parts,
+                None if _is_whole(parts) else parts,
                 one["id"],
             )
         )
     return tuple(sorted(found, key=lambda one: one.start))
+
+
+def _is_whole(parts: Sequence[str]) -> bool:
+    """Return whether these compute instances are one that has all of its GPU instance.
+
+    nvidia-smi lists the one of ``1g.10gb+me`` as ``1g.10gb``; a part has a name as ``1c.3g.20gb``.
+    """
+    if len(parts) != 1:
+        return False
+    match = PROFILE.match(parts[0])
+    return match is not None and match["compute"] is None

@@ -100,6 +100,36 @@ def test_instances_that_fit_are_not_touched(node):
     ]
 
 
+@pytest.mark.parametrize(
+    ("device_id", "profile", "count"),
+    [
+        ("20b2", "1g.10gb+me", 1),
+        ("2bb5", "1g.24gb-me", 4),
+        ("2bb5", "1g.24gb+gfx", 4),
+        ("2bb5", "2g.48gb+me.all", 1),
+    ],
+)
+def test_a_compute_instance_without_the_attributes_of_its_instance(
+    tmp_path, device_id, profile, count
+):
+    node = MigNode(tmp_path, card(0, device_id))
+    assert present(request(f"all-{profile}"), node.dependencies(), False)["changed"]
+    assert [name for name, _start in node.layout()] == [profile] * count
+    listed = node.run(["nvidia-smi", "mig", "-lci"]).stdout
+    assert profile not in listed and profile[:7] in listed
+    assert not present(request(f"all-{profile}"), node.dependencies(), False)["changed"]
+    # And it stays where another one is added.
+    (first, *_others) = node.layout()
+    other = "1g.24gb-me" if device_id == "2bb5" else "3g.40gb"
+    counts = {profile: 1, **({} if other == profile else {other: 1})}
+    node.commands.clear()
+    present(request("mixed", configs=mixed(counts)), node.dependencies(), False)
+    assert first in node.layout()
+    assert not any("-gi 1 -dgi" in command for command in smi_commands(node))
+    absent(request(""), node.dependencies(), False)
+    assert node.layout() == []
+
+
 def test_only_gpus_that_change_are_touched(node):
     entries = [{"devices": [1], "mig-enabled": True, "mig-devices": {"7g.80gb": 1}}]
     present(request("one", configs={"one": entries}), node.dependencies(), False)
