@@ -12,8 +12,9 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - Gives nodes the label C(kubegpu.nodes/pause), which the pods of this collection's DaemonSets
-    avoid (device plugin, MPS control daemon, GPU feature discovery), cordons the nodes that are
-    schedulable, and waits until these pods have left.
+    avoid (NVIDIA's device plugin, MPS control daemon and GPU feature discovery, the device plugins
+    of AMD and Intel, DCGM's exporter, the DRA driver), cordons the nodes that are schedulable, and
+    waits until these pods have left.
   - Refuses a node with pods that use GPUs, before any change and with their names, unless
     O(allow_pods=true).
   - V(absent) removes the label, and uncordons the nodes that this module cordoned.
@@ -129,6 +130,12 @@ nodes:
       type: list
       elements: str
       sample: [kubegpu/kubegpu-nvidia-device-plugin]
+    containers:
+      description: IDs of the containers of these pods. In check mode they still run.
+      returned: always
+      type: list
+      elements: str
+      sample: [3f4b1c0d5a6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708]
 requests:
   description: How many requests were made, by verb.
   returned: when the nodes could be listed

@@ -67,6 +67,15 @@ options:
     description: Change the node although NVIDIA's MIG manager is enabled on it.
     type: bool
     default: false
+  leaving:
+    description:
+      - Containers, by their IDs, that have ended before this module changes the node, such as
+        RV(kubegpu.nodes.node_pause#module:nodes) returns them in C(containers).
+      - In check mode they still run, and do not count as users of a GPU. Otherwise this option
+        has no effect.
+    type: list
+    elements: str
+    default: []
   timeout:
     description: Seconds for each command of C(nvidia-smi).
     type: int
@@ -188,6 +197,7 @@ def main() -> None:
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             **MODULE_ARGUMENTS,
+            "leaving": {"type": "list", "elements": "str", "default": []},
             "timeout": {"type": "int", "default": 300},
             **STATE_ARGUMENTS,
         },
@@ -204,6 +214,7 @@ def main() -> None:
             facts=lambda: gather(reader, RuntimePaths(), state_path),
             timeout=module.params["timeout"],
             warn=module.warn,
+            leaving=module.params["leaving"],
         )
         act = present if module.params["state"] == "present" else absent
         result = act(read_options(module.params), node, module.check_mode)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -43,12 +43,17 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """The result for a host. ``left`` are the DaemonSets whose pods left the node."""
+    """The result for a host.
+
+    ``left`` are the DaemonSets whose pods left the node, ``containers`` the IDs of the containers
+    of these pods.
+    """
 
     node: Node | None = None
     changed: bool = False
     pods: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    containers: tuple[str, ...] = ()
     error: KubegpuError | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -59,6 +64,7 @@ class Result:
             "cordoned": bool(self.node and self.node.cordons),
             "pods": list(self.pods),
             "left": list(self.left),
+            "containers": list(self.containers),
         }
 
 
@@ -114,9 +120,12 @@ class Pauser:
         pods = self._pods(node)
         self._check_pods(node, pods)
         before = _daemonset_pods(pods, ours)
+        containers = _containers(pods, before)
         stays = sorted({name for name in before.values() if not _leaves(ours[name])})
         if stays:
-            raise _does_not_leave(node, stays).error()
+            # A teardown removes them, and asks in check mode which containers end with that.
+            error = _does_not_leave(node, stays).error()
+            return Result(node, containers=containers, error=error)
         outcome = self._send(node, plan_pause(node, self._settings.reason))
         if not self._dry_run:
             try:
@@ -125,7 +134,7 @@ class Pauser:
                 self._resume(outcome.node or node)
                 raise
         left = tuple(sorted(set(before.values())))
-        return replace(outcome, pods=_gpu_pods(node, pods), left=left)
+        return replace(outcome, pods=_gpu_pods(node, pods), left=left, containers=containers)
 
     def _resume(self, node: Node) -> Result:
         return self._send(node, plan_resume(node, self._settings.reason))
@@ -207,6 +216,18 @@ def _daemonset_pods(pods: Iterable[Object], ours: Mapping[str, Object]) -> dict[
             if owner.get("kind") == "DaemonSet" and name in ours:
                 found[f"{meta.get('namespace')}/{meta.get('name')}"] = name
     return found
+
+
+def _containers(pods: Iterable[Object], chosen: Collection[str]) -> tuple[str, ...]:
+    """Return the IDs of the containers of some pods, which have their runtime in front."""
+    found = set()
+    for pod in pods:
+        meta, status = pod.get("metadata") or {}, pod.get("status") or {}
+        if f"{meta.get('namespace')}/{meta.get('name')}" in chosen:
+            for kind in ("containerStatuses", "initContainerStatuses"):
+                for one in status.get(kind) or ():
+                    found.add(str(one.get("containerID") or "").rpartition("://")[2])
+    return tuple(sorted(found - {""}))
 
 
 def _gpu_pods(node: Node, pods: Iterable[Object]) -> tuple[str, ...]:

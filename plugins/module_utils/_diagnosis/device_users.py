@@ -70,11 +70,16 @@ def unit_of(cgroup: str | None) -> str | None:
             return last
         container = _CONTAINER.search(path)
         if container:
-            return f"container {container[1][:12]}"
+            return container_unit(container[1])
         match = _UNIT.search(path)
         if match:
             return match[1]
     return None
+
+
+def container_unit(container: str) -> str:
+    """Return how the users in a container name it, from its ID."""
+    return f"container {container[:12]}"
 
 
 def find_holders(reader: NodeReader) -> tuple[str, ...]:

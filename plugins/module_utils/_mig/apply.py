@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.errors import KubegpuError, RolledBackError
-from .._diagnosis.device_users import find_users
+from .._diagnosis.device_users import container_unit, find_users
 from .._host.command import Runner
 from .._host.files import FileState, read_file
 from .._host.reader import NodeReader
@@ -33,7 +33,11 @@ _UNIT_SECONDS = 120
 
 @dataclass(frozen=True)
 class Dependencies:
-    """Access to the node. ``facts`` reads ``gpu_node``."""
+    """Access to the node. ``facts`` reads ``gpu_node``.
+
+    ``leaving`` are containers, by ID, that have ended before the layout is changed. In check mode
+    they still run, and their processes are no users.
+    """
 
     run: Runner
     reader: NodeReader
@@ -41,6 +45,7 @@ class Dependencies:
     facts: Callable[[], Mapping[str, Any]]
     timeout: int
     warn: Callable[[str], None]
+    leaving: Collection[str] = ()
 
 
 def present(request: Request, node: Dependencies, check_mode: bool) -> dict[str, Any]:
@@ -56,7 +61,7 @@ def present(request: Request, node: Dependencies, check_mode: bool) -> dict[str,
                 evidence=str(facts["driver"]["loaded"] or "no driver is loaded"),
                 next_step="Load the driver (role nvidia_driver), then run again.",
             )
-        plan = plan_mig(facts, request, _usage(node))
+        plan = plan_mig(facts, request, _usage(node, check_mode))
         if plan.action == "refuse":
             raise KubegpuError("\n".join(plan.reasons))
         return _run(plan, request, node, check_mode)
@@ -71,7 +76,7 @@ def absent(request: Request, node: Dependencies, check_mode: bool) -> dict[str, 
         record = Record.from_json(node.store.get(RECORD))
         if record is None:
             return _run(Plan("none"), request, node, check_mode)
-        facts, usage = node.facts(), _usage(node)
+        facts, usage = node.facts(), _usage(node, check_mode)
         plans = [
             difference(gpu, record.found[gpu.uuid], request.reset)
             for gpu in read_gpus(facts)
@@ -104,8 +109,10 @@ def _locked(node: Dependencies, check_mode: bool) -> Iterator[None]:
         yield
 
 
-def _usage(node: Dependencies) -> Usage:
-    return Usage(find_users(node.reader), read_capabilities(node.reader))
+def _usage(node: Dependencies, check_mode: bool) -> Usage:
+    ended = set(map(container_unit, node.leaving if check_mode else ()))
+    users = tuple(user for user in find_users(node.reader) if user.unit not in ended)
+    return Usage(users, read_capabilities(node.reader))
 
 
 def _run(plan: Plan, request: Request, node: Dependencies, check_mode: bool) -> dict[str, Any]:

@@ -141,3 +141,25 @@ def test_an_upgrade_says_that_it_drains_in_the_plan_and_in_the_change():
     plan = {"hosts": {"gpu1": {"pods": "gpu"}, "gpu2": {"pods": "none"}}}
     assert template(mig, gpu_upgrade_plan=plan) is True
     assert template(mig, gpu_upgrade_plan=plan, inventory_hostname="gpu2") is False
+
+
+@pytest.mark.parametrize(("path", "name"), [
+    ("partition.yml", "Partition"), ("teardown.yml", "Restore the MIG layout that was found"),
+])  # fmt: skip
+def test_the_module_learns_which_containers_leave(path, name):
+    given = task(f"roles/nvidia_mig/tasks/{path}", name)["kubegpu.nodes.nvidia_mig"]["leaving"]
+    paused = {"nodes": {"gpu1": {"left": LEFT, "containers": ["ab12"]}}}
+    assert template(given, __nvidia_mig_paused=paused) == ["ab12"]
+    # A node that is not paused: nothing is registered, or a task that was skipped.
+    assert template(given) == template(given, __nvidia_mig_paused={"skipped": True}) == []
+
+
+def test_a_teardown_asks_for_them_in_check_mode_on_a_node_that_has_a_record():
+    read = task("roles/nvidia_mig/tasks/teardown.yml", "Read which containers leave the node")
+    kube = {"kubegpu_kube": {"kubeconfig": "/k"}}
+    facts = {"ansible_facts": {"gpu_node": {**FACTS, "mig": {"managed": True}}}}
+    assert runs(read, ansible_check_mode=True, **kube, **facts)
+    assert not runs(read, ansible_check_mode=False, **kube, **facts)
+    assert not runs(read, ansible_check_mode=True, **facts)
+    assert not runs(read, ansible_check_mode=True, **kube)
+    assert not runs(read, ansible_check_mode=True, ansible_facts={}, **kube)

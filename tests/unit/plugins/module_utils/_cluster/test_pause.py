@@ -61,6 +61,8 @@ class PauseCluster(StandinCluster):
     def plugin_pod(node):
         pod = cluster_objects.pod(f"plugin-{node}", node, namespace="kubegpu")
         pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": PLUGIN}]
+        pod["status"]["containerStatuses"] = [{"containerID": f"containerd://{node}-main"}, {}]
+        pod["status"]["initContainerStatuses"] = [{"containerID": f"containerd://{node}-init"}]
         return pod
 
     def node(self, name="n1"):
@@ -156,6 +158,7 @@ def test_a_node_is_paused_and_resumed(cluster):
         "cordoned": True,
         "pods": [],
         "left": [f"kubegpu/{PLUGIN}"],
+        "containers": ["n1-init", "n1-main"],
     }
     assert cluster.state() == ("mig", True) and cluster.state("n2") == (None, False)
     assert cluster.node()["metadata"]["labels"]["kubegpu.nodes/gpu"] == "nvidia"
@@ -177,6 +180,7 @@ def test_the_cordon_of_somebody_else_stays(cluster):
 def test_check_mode_changes_nothing_and_waits_for_nothing(cluster):
     outcome = pause(cluster, "n1", "n2", dry_run=True)
     assert all(one.changed for one in outcome.values())
+    assert outcome["n2"].containers == ("n2-init", "n2-main")
     assert cluster.state() == (None, False) and not cluster.applied
 
 
@@ -215,7 +219,9 @@ def test_pods_that_do_not_leave_end_the_pause(cluster):
 
 def test_daemonsets_of_an_earlier_release_are_named():
     cluster = PauseCluster(affinity={})
-    error = pause(cluster)["n1"].error
+    outcome = pause(cluster)["n1"]
+    error = outcome.error
+    assert outcome.containers == ("n1-init", "n1-main")
     assert "would not leave the node n1" in error.cause
     assert f"kubegpu/{PLUGIN}" in error.evidence
     assert not cluster.applied

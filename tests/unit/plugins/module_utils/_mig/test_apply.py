@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -84,6 +85,25 @@ def test_check_mode_predicts_and_changes_nothing(node):
     }
     assert absent(request(""), node.dependencies(), True)["changed"]
     assert node.layout() == SEVEN
+
+
+def test_check_mode_does_not_count_containers_that_leave(node):
+    plugin, other = "ab" * 32, "cd" * 32
+    scope = "kubepods-besteffort-pod1.slice/cri-containerd-{}.scope"
+    node.open_device(800, "/dev/nvidia0", scope.format(plugin))
+    leaving = node.dependencies([plugin])
+    assert present(request(), leaving, True)["changed"]
+    # Outside of check mode they have ended, or prevent the change.
+    with pytest.raises(KubegpuError, match="in use"):
+        present(request(), leaving, False)
+    with pytest.raises(KubegpuError, match=f"container {plugin[:12]}"):
+        present(request(), node.dependencies([other]), True)
+    shutil.rmtree(node.root / "proc/800")
+    present(request(), leaving, False)
+    node.open_device(801, "/dev/nvidia1", scope.format(plugin))
+    assert absent(request(""), leaving, True)["changed"]
+    with pytest.raises(KubegpuError, match="in use"):
+        absent(request(""), node.dependencies(), True)
 
 
 def test_instances_that_fit_are_not_touched(node):
