@@ -409,12 +409,19 @@ ansible_facts:
         mig:
           description: >-
             MIG and this collection. C(managed) is V(true) if it partitioned the node, C(unfinished)
-            has services that an interrupted change has not started again, C(at_boot) the SHA-256 of
-            each existing file for the boot, C(enabled) is true if their unit is enabled, and
-            C(manager) if NVIDIA's MIG manager is.
+            has services that an interrupted change has not started again, C(waiting) what the
+            driver said to GPUs, by UUID, that were reset in vain, C(at_boot) the SHA-256 of each
+            existing file for the boot, C(enabled) is true if their unit is enabled, and C(manager)
+            if NVIDIA's MIG manager is.
           returned: always
           type: dict
-          sample: {managed: false, unfinished: [], at_boot: {}, enabled: false, manager: false}
+          sample:
+            managed: false
+            unfinished: []
+            waiting: {}
+            at_boot: {}
+            enabled: false
+            manager: false
         exporter:
           description: >-
             Exporters of GPU metrics. C(systemd) is true if the node runs it; C(method),

@@ -20,8 +20,9 @@ from .._record.store import StateStore
 from .boot import UNIT
 from .facts import read_capabilities
 from .gpu import change_gpu, current
-from .plan import check_use, complete, difference, plan_mig, reboot_reason
+from .plan import check_use, complete, difference, needs_reset, plan_mig, reboot_reason
 from .record import FILES, RECORD, Record
+from .reset import Resetter
 from .smi import NvidiaSmi
 from .state import Usage, read_gpus
 from .types import BootFile, GpuPlan, Plan, Request
@@ -137,33 +138,48 @@ def _change(plan: Plan, request: Request, node: Dependencies) -> list[str]:
     record = Record.from_json(node.store.get(RECORD)) or Record()
     cdi = [_CDI_UNIT] if changing and _exists(node.run, _CDI_UNIT) else []
     # Recorded first: a run that is killed leaves units that the next one starts.
-    record = record.with_change({one.gpu.uuid: one.before for one in plan.gpus}, (*plan.stop, *cdi))
+    record = record.with_change(
+        {one.gpu.uuid: one.before for one in plan.gpus},
+        (*plan.stop, *cdi),
+        {one.gpu.uuid for one in changing},
+    )
     node.store.put(RECORD, record.to_json())
+    waiting: list[GpuPlan] = []
     try:
         for unit in plan.stop:
             node.run(["systemctl", "stop", f"{unit}.service"], timeout=_UNIT_SECONDS)
-        reboots = _change_gpus(changing, request, node)
+        waiting = _change_gpus(changing, request, node)
         _write_files(plan.files, node)
     finally:
         if changing:
             NvidiaSmi(node.run, node.timeout).make_device_files()
         _start(record.stopped, node)
-        node.store.put(RECORD, record.finished().to_json())
-    return reboots
+        node.store.put(RECORD, record.finished(_reset_in_vain(waiting, request)).to_json())
+    return [reboot_reason(one) for one in waiting]
 
 
-def _change_gpus(plans: Sequence[GpuPlan], request: Request, node: Dependencies) -> list[str]:
-    """Change the GPUs, or restore all of them; return why a reboot is needed.
+def _reset_in_vain(waiting: Sequence[GpuPlan], request: Request) -> dict[str, str]:
+    """Return what the driver said to the GPUs that were reset, and still wait for a reboot."""
+    return {
+        one.gpu.uuid: one.gpu.pending_why or ""
+        for one in waiting
+        if request.reset and needs_reset(one.gpu)
+    }
+
+
+def _change_gpus(plans: Sequence[GpuPlan], request: Request, node: Dependencies) -> list[GpuPlan]:
+    """Change the GPUs, or restore all of them; return those that wait for a reboot.
 
     :raises RolledBackError: a change failed.
     """
     smi = NvidiaSmi(node.run, node.timeout)
-    reboots = []
+    resetter = Resetter(smi, node.run, node.reader, node.warn) if request.reset else None
+    waiting = []
     for number, plan in enumerate(plans):
         try:
-            reboots.append(change_gpu(smi, plan, request.reset))
+            gpu = change_gpu(smi, plan, resetter)
         except KubegpuError as error:
-            left = _restore(smi, plans[: number + 1], request)
+            left = _restore(smi, plans[: number + 1], resetter)
             raise RolledBackError(
                 error.cause,
                 evidence=error.evidence,
@@ -171,21 +187,23 @@ def _change_gpus(plans: Sequence[GpuPlan], request: Request, node: Dependencies)
                 if not left
                 else f"Not restored: {'; '.join(left)}. {error.next_step}",
             ) from error
-    return [text for text in reboots if text]
+        if gpu.pending_why is not None:
+            waiting.append(replace(plan, gpu=gpu))
+    return waiting
 
 
-def _restore(smi: NvidiaSmi, plans: Sequence[GpuPlan], request: Request) -> list[str]:
+def _restore(smi: NvidiaSmi, plans: Sequence[GpuPlan], resetter: Resetter | None) -> list[str]:
     """Restore the layout of the GPUs before the run; return what was not restored."""
     left = []
     for plan in reversed(plans):
         try:
-            now = current(smi, plan.gpu)
-            reboot = change_gpu(smi, difference(now, plan.before, request.reset), request.reset)
+            back = difference(current(smi, plan.gpu), plan.before, resetter is not None)
+            gpu = change_gpu(smi, back, resetter)
         except KubegpuError as error:
             left.append(f"{plan.gpu.title}: {plan.before.describe()} ({error.cause})")
         else:
-            if reboot:
-                left.append(reboot)
+            if gpu.pending_why is not None:
+                left.append(reboot_reason(replace(back, gpu=gpu)))
     return left
 
 

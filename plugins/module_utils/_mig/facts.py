@@ -160,6 +160,7 @@ def read_setup(
     return {
         "managed": mine is not None,
         "unfinished": list(mine.stopped) if mine else [],
+        "waiting": dict(mine.waiting) if mine else {},
         "at_boot": dict(checksums),
         "enabled": reader.is_link(f"{WANTS}/{UNIT}"),
         "manager": manager,

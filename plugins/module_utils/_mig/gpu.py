@@ -9,15 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .._core.errors import KubegpuError
-from .plan import needs_reset, reboot_reason
-from .smi import NvidiaSmi
+from .plan import needs_reset
+from .reset import Resetter, last_line
+from .smi import NvidiaSmi, in_use
 from .types import Gpu, GpuPlan, Instance, Layout, counted
 
 
-def change_gpu(smi: NvidiaSmi, plan: GpuPlan, reset: bool) -> str:
-    """Change the GPU as planned; return why a reboot is needed for it, or nothing.
+def change_gpu(smi: NvidiaSmi, plan: GpuPlan, resetter: Resetter | None) -> Gpu:
+    """Change the GPU as planned; return it, with ``pending_why`` if it waits for a reboot.
 
-    :param reset: whether the GPU may be reset.
+    :param resetter: resets the GPU; None where that is not allowed.
     :raises KubegpuError: the GPU has not the layout of the plan.
     """
     gpu = plan.gpu
@@ -26,15 +27,15 @@ def change_gpu(smi: NvidiaSmi, plan: GpuPlan, reset: bool) -> str:
         if _place(instance) in map(_place, smi.layout(gpu).instances):
             raise _failed(gpu, f"{instance.profile} at {instance.start} is still there", output)
     if plan.mode is not None:
-        reboot = _set_mode(smi, plan, plan.mode, reset)
-        if reboot:
-            return reboot
+        why = _set_mode(smi, gpu, plan.mode, resetter)
+        if why is not None:
+            return replace(gpu, pending_why=why)
     if plan.create:
         _create(smi, gpu, plan.create)
     layout = smi.layout(gpu) if plan.change else plan.after
     if layout != _sorted(plan.after):
         raise _failed(gpu, f"it has {layout.describe()}, not {plan.after.describe()}", "")
-    return ""
+    return replace(gpu, pending_why=None)
 
 
 def current(smi: NvidiaSmi, gpu: Gpu) -> Gpu:
@@ -42,17 +43,16 @@ def current(smi: NvidiaSmi, gpu: Gpu) -> Gpu:
     return replace(gpu, layout=smi.layout(gpu), pending=smi.mode(gpu).pending)
 
 
-def _set_mode(smi: NvidiaSmi, plan: GpuPlan, enabled: bool, reset: bool) -> str:
-    """Set the mode; return why a reboot is needed for it, or nothing."""
-    gpu = plan.gpu
+def _set_mode(smi: NvidiaSmi, gpu: Gpu, enabled: bool, resetter: Resetter | None) -> str | None:
+    """Set the mode; return what the driver says if it takes effect with a reboot, else None."""
     output = smi.set_mode(gpu, enabled)
     mode = smi.mode(gpu)
-    if mode.current != enabled and mode.pending == enabled and reset and needs_reset(gpu):
-        output = f"{output}\n{smi.reset(gpu)}".strip()
+    if mode.current != enabled and mode.pending == enabled and resetter and needs_reset(gpu):
+        output = f"{output}\n{resetter.reset(gpu)}".strip()
         mode = smi.mode(gpu)
     if mode.pending != enabled:
         raise _failed(gpu, f"MIG is not {'enabled' if enabled else 'disabled'}", output)
-    return reboot_reason(plan) if mode.current != enabled else ""
+    return last_line(output) if mode.current != enabled else None
 
 
 def _create(smi: NvidiaSmi, gpu: Gpu, instances: tuple[Instance, ...]) -> None:
@@ -82,12 +82,11 @@ def _sorted(layout: Layout) -> Layout:
 
 def _failed(gpu: Gpu, cause: str, output: str) -> KubegpuError:
     known = [line for line in output.splitlines() if "All done" not in line and line.strip()]
-    in_use = "In use" in output or "being used by" in output
     return KubegpuError(
         f"{gpu.title} ({gpu.address}): {cause}.",
         evidence="\n".join(known[-5:]),
         next_step="A program uses the GPU or the instance: nvidia-smi, and fuser -v /dev/nvidia*, "
         "show which."
-        if in_use
+        if in_use(output)
         else f"Look at: nvidia-smi mig -i {gpu.uuid} -lgi, and the kernel log (dmesg).",
     )

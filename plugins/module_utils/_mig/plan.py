@@ -176,7 +176,9 @@ def difference(gpu: Gpu, target: Layout, reset: bool) -> GpuPlan:
     """
     before = gpu.layout or Layout(False)
     existing = before.instances
-    if before.enabled != target.enabled == gpu.pending and not (reset and needs_reset(gpu)):
+    # A reset that failed would fail again.
+    can_reset = reset and needs_reset(gpu) and gpu.pending_why is None
+    if before.enabled != target.enabled == gpu.pending and not can_reset:
         return GpuPlan(gpu, before, target, keep=existing, waits=True)
     keep = tuple(one for one in existing if target.enabled and one in target.instances)
     settled = before.enabled == target.enabled and gpu.pending in (None, target.enabled)
@@ -390,4 +392,5 @@ def _warnings(plans: Sequence[GpuPlan], request: Request) -> tuple[str, ...]:
 def reboot_reason(plan: GpuPlan) -> str:
     """Return why a GPU whose mode is pending needs a reboot."""
     verb = "enabled" if plan.after.enabled else "disabled"
-    return f"MIG of {plan.gpu.title} is {verb} with the next boot"
+    why = f" ({plan.gpu.pending_why})" if plan.gpu.pending_why else ""
+    return f"MIG of {plan.gpu.title} is {verb} with the next boot{why}"

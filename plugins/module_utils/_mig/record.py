@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,15 +23,19 @@ class Record:
 
     :param found: the layout of each GPU before the first change, by UUID.
     :param stopped: units that a change stopped and has not started again.
+    :param waiting: what the driver said to GPUs, by UUID, that were reset in vain: their mode takes
+        effect with a reboot.
     """
 
     found: Mapping[str, Layout] = field(default_factory=dict)
     stopped: tuple[str, ...] = ()
+    waiting: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "found": {uuid: layout.to_json() for uuid, layout in self.found.items()},
             "stopped": list(self.stopped),
+            "waiting": dict(self.waiting),
         }
 
     @classmethod
@@ -41,12 +45,21 @@ class Record:
         return cls(
             {uuid: Layout.from_json(layout) for uuid, layout in data["found"].items()},
             tuple(data["stopped"]),
+            # A release before this field wrote none.
+            data.get("waiting") or {},
         )
 
-    def with_change(self, layouts: Mapping[str, Layout], stopped: Iterable[str]) -> Record:
-        """Return the record with a change that begins. What was found first stays."""
-        return Record({**layouts, **self.found}, tuple(dict.fromkeys((*self.stopped, *stopped))))
+    def with_change(
+        self, layouts: Mapping[str, Layout], stopped: Iterable[str], changing: Collection[str]
+    ) -> Record:
+        """Return the record with a change that begins. What was found first stays.
 
-    def finished(self) -> Record:
+        :param changing: the UUIDs of the GPUs that change, and may be reset again.
+        """
+        units = tuple(dict.fromkeys((*self.stopped, *stopped)))
+        waiting = {uuid: why for uuid, why in self.waiting.items() if uuid not in changing}
+        return Record({**layouts, **self.found}, units, waiting)
+
+    def finished(self, waiting: Mapping[str, str]) -> Record:
         """Return the record after a change, with all units started again."""
-        return replace(self, stopped=())
+        return replace(self, stopped=(), waiting={**self.waiting, **waiting})

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .data import table_profiles
@@ -70,13 +70,17 @@ def read_gpus(node: Mapping[str, Any]) -> tuple[Gpu, ...]:
     In the order of nvidia-smi if the driver answers, else in the order of the PCI bus.
     """
     functions = {gpu["address"]: gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"}
+    waiting = node["mig"]["waiting"]
     if node["nvml"] is None:
         return tuple(
             _gpu(index, address, function, None)
             for index, (address, function) in enumerate(functions.items())
         )
     return tuple(
-        _gpu(index, device["address"] or "", functions.get(device["address"], {}), device)
+        replace(
+            _gpu(index, device["address"] or "", functions.get(device["address"], {}), device),
+            pending_why=waiting.get(device["uuid"]),
+        )
         for index, device in enumerate(node["nvml"]["devices"])
     )
 

@@ -156,7 +156,8 @@ class Gpu:
     ``index`` is its number in nvidia-smi, ``board`` its subsystem: device and vendor in one number.
     ``layout`` is None where the card has no MIG, or where
     its state is unknown; ``instances_known`` is False where only root can read the instances.
-    ``pending`` is the mode after a reset or reboot. ``profiles`` is None where the card's list is
+    ``pending`` is the mode after a reset or reboot; ``pending_why`` is what the driver said when it
+    left a mode pending, None unless it was tried. ``profiles`` is None where the card's list is
     unknown; ``from_table`` says that it is the table's, not the card's.
     """
 
@@ -173,6 +174,7 @@ class Gpu:
     instances_known: bool
     profiles: tuple[Profile, ...] | None
     from_table: bool
+    pending_why: str | None = None
 
     @property
     def title(self) -> str:

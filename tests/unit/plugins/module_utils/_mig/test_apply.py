@@ -180,6 +180,97 @@ def test_without_a_reset_a_reboot_is_needed_and_then_the_rest_is_made(ampere):
     assert len(ampere.layout()) == 7
 
 
+def services(node):
+    return [" ".join(one[1:]) for one in node.commands if one[0] == "systemctl"]
+
+
+def test_a_reset_that_fails_is_not_tried_again_before_the_reboot(ampere):
+    asked = request("all-1g.5gb")
+    ampere.fail(gpu_reset="Unknown Error")
+    ampere.open_device(800, "/dev/nvidia0", "nvidia-dcgm.service")
+    result = present(asked, ampere.dependencies(), False)
+    assert result["changed"] and result["reboot_required"]
+    assert result["reboot_reason"].startswith(
+        "MIG of GPU 0 is enabled with the next boot (1 device is currently being used by one or "
+        "more other processes (e.g., Fabric Manager"
+    )
+    assert services(ampere)[-2:] == ["stop nvidia-dcgm.service", "start nvidia-dcgm.service"]
+    ampere.commands.clear()
+    for check_mode in (True, False):
+        waiting = present(asked, ampere.dependencies(), check_mode)
+        assert not waiting["changed"]
+        assert waiting["reboot_reason"] == result["reboot_reason"]
+        assert waiting["plan"]["warnings"] == [result["reboot_reason"]]
+    assert not ampere.commands
+    # Another layout makes no difference, and another mode is set.
+    assert not present(request("all-2g.10gb"), ampere.dependencies(), False)["changed"]
+    ampere.fail()
+    assert present(request("all-disabled"), ampere.dependencies(), False)["changed"]
+    assert ampere.modes() == [False, False]
+    # The earlier failure is forgotten: what is pending now may be reset.
+    assert ampere.facts()["mig"]["waiting"] == {}
+    assert not present(asked, ampere.dependencies(), False)["reboot_required"]
+
+
+def test_after_the_reboot_the_instances_are_made(ampere):
+    ampere.fail(gpu_reset="Unknown Error")
+    present(request("all-1g.5gb"), ampere.dependencies(), False)
+    ampere.reboot()
+    result = present(request("all-1g.5gb"), ampere.dependencies(), False)
+    assert result["changed"] and not result["reboot_required"]
+    assert ampere.modes() == [True, True] and len(ampere.layout()) == 7
+
+
+def test_a_virtual_machine_needs_a_reboot(tmp_path):
+    node = MigNode(tmp_path, card(0, "20b2", vm=True))
+    result = present(request(), node.dependencies(), False)
+    assert result["reboot_reason"] == (
+        "MIG of GPU 0 is enabled with the next boot (Resetting GPU 00000000:01:00.0 is not "
+        "supported.)"
+    )
+    assert not present(request(), node.dependencies(), False)["changed"]
+
+
+@pytest.fixture
+def with_drm(tmp_path):
+    node = MigNode(tmp_path, card(0, "20b2", needs_reset=True, drm=True))
+    node.load_drm()
+    return node
+
+
+def test_nvidia_drm_without_users_is_unloaded_for_the_reset(with_drm):
+    result = present(request(), with_drm.dependencies(), False)
+    assert not result["reboot_required"] and with_drm.layout() == SEVEN
+    names = [" ".join(one) for one in with_drm.commands if "drm" in one[-1] or "reset" in one[1]]
+    reset = "nvidia-smi --gpu-reset -i GPU-0"
+    assert names == [reset, "modprobe -r nvidia_drm", reset, "modprobe nvidia_drm"]
+    assert (with_drm.root / "sys/module/nvidia_drm").exists() and not with_drm.warnings
+
+
+def test_nvidia_drm_that_is_in_use_is_named(with_drm):
+    shutil.rmtree(with_drm.root / "sys")
+    with_drm.load_drm(2)
+    result = present(request(), with_drm.dependencies(), False)
+    assert "(nvidia_drm is loaded and has 2 users, such as a display)" in result["reboot_reason"]
+    assert not any(one[0] == "modprobe" for one in with_drm.commands)
+
+
+def test_nvidia_drm_that_stays_or_does_not_come_back_is_told(with_drm):
+    with_drm.modprobe_fails = "-r"
+    result = present(request(), with_drm.dependencies(), False)
+    assert "(nvidia_drm is loaded: modprobe -r nvidia_drm failed)" in result["reboot_reason"]
+    present(request("all-disabled"), with_drm.dependencies(), False)
+    with_drm.modprobe_fails = "nvidia_drm"
+    assert not present(request(), with_drm.dependencies(), False)["reboot_required"]
+    assert "Next step: modprobe nvidia_drm" in with_drm.warnings[0]
+
+
+def test_without_leave_to_reset_nothing_is_unloaded(with_drm):
+    result = present(request(reset=False), with_drm.dependencies(), False)
+    assert result["reboot_reason"] == "MIG of GPU 0 is enabled with the next boot"
+    assert not any(one[0] == "modprobe" for one in with_drm.commands)
+
+
 def test_a_mode_that_stays_is_a_failure_whatever_nvidia_smi_ends_with(node):
     node.fail(mig="Not Supported")
     with pytest.raises(KubegpuError) as failure:
