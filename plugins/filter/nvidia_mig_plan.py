@@ -48,7 +48,13 @@ options:
     description: Units that are stopped during the change if they hold a GPU.
     type: list
     elements: str
-    default: [nvidia-persistenced, nvsm, nvidia-dcgm, nvidia-dcgm-exporter, dcgm-exporter]
+    default:
+      - nvidia-persistenced
+      - nvsm
+      - nvidia-dcgm
+      - nvidia-dcgm-exporter
+      - dcgm-exporter
+      - kubegpu-dcgm-exporter
   at_boot:
     description: Whether a unit makes the layout at boot.
     type: bool

@@ -54,10 +54,17 @@ options:
     default: true
   services:
     description: Units, without C(.service), that are stopped during the change if they hold a GPU
-      that changes, and started again.
+      that changes, and started again, with those of them that systemd stops for it. The timer of
+      M(kubegpu.nodes.gpu_exporter) that asks C(nvidia-smi) is stopped in any case.
     type: list
     elements: str
-    default: [nvidia-persistenced, nvsm, nvidia-dcgm, nvidia-dcgm-exporter, dcgm-exporter]
+    default:
+      - nvidia-persistenced
+      - nvsm
+      - nvidia-dcgm
+      - nvidia-dcgm-exporter
+      - dcgm-exporter
+      - kubegpu-dcgm-exporter
   at_boot:
     description: Whether C(kubegpu-mig.service) makes the layout at boot, before kubelet and the
       container runtimes.

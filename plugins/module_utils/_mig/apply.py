@@ -23,13 +23,10 @@ from .gpu import change_gpu, current
 from .plan import check_use, complete, difference, needs_reset, plan_mig, reboot_reason
 from .record import FILES, RECORD, Record
 from .reset import Resetter
+from .services import CDI_UNIT, Services, with_exporter
 from .smi import NvidiaSmi
 from .state import Usage, read_gpus
-from .types import BootFile, GpuPlan, Plan, Request
-
-# Restarted after a change: its specification names the devices of the instances.
-_CDI_UNIT = "nvidia-cdi-refresh"
-_UNIT_SECONDS = 120
+from .types import METRICS_TIMER, BootFile, GpuPlan, Plan, Request
 
 
 @dataclass(frozen=True)
@@ -112,8 +109,8 @@ def _locked(node: Dependencies, check_mode: bool) -> Iterator[None]:
 
 def _usage(node: Dependencies, check_mode: bool) -> Usage:
     ended = set(map(container_unit, node.leaving if check_mode else ()))
-    users = tuple(user for user in find_users(node.reader) if user.unit not in ended)
-    return Usage(users, read_capabilities(node.reader))
+    users = [user for user in find_users(node.reader) if user.unit not in ended]
+    return Usage(with_exporter(node.run, users), read_capabilities(node.reader))
 
 
 def _run(plan: Plan, request: Request, node: Dependencies, check_mode: bool) -> dict[str, Any]:
@@ -136,24 +133,25 @@ def _change(plan: Plan, request: Request, node: Dependencies) -> list[str]:
     """Apply the plan; return why a reboot is needed."""
     changing = [one for one in plan.gpus if one.change]
     record = Record.from_json(node.store.get(RECORD)) or Record()
-    cdi = [_CDI_UNIT] if changing and _exists(node.run, _CDI_UNIT) else []
+    services = Services(node.run, node.warn)
+    stopped = services.to_start(plan.stop, request.services, plan.interrupts)
+    cdi = [CDI_UNIT] if changing and services.exists(CDI_UNIT) else []
     # Recorded first: a run that is killed leaves units that the next one starts.
     record = record.with_change(
         {one.gpu.uuid: one.before for one in plan.gpus},
-        (*plan.stop, *cdi),
+        (*stopped, *cdi),
         {one.gpu.uuid for one in changing},
     )
     node.store.put(RECORD, record.to_json())
     waiting: list[GpuPlan] = []
     try:
-        for unit in plan.stop:
-            node.run(["systemctl", "stop", f"{unit}.service"], timeout=_UNIT_SECONDS)
+        services.stop([unit for unit in stopped if unit in (*plan.stop, METRICS_TIMER)])
         waiting = _change_gpus(changing, request, node)
         _write_files(plan.files, node)
     finally:
         if changing:
             NvidiaSmi(node.run, node.timeout).make_device_files()
-        _start(record.stopped, node)
+        services.start(record.stopped)
         node.store.put(RECORD, record.finished(_reset_in_vain(waiting, request)).to_json())
     return [reboot_reason(one) for one in waiting]
 
@@ -205,21 +203,6 @@ def _restore(smi: NvidiaSmi, plans: Sequence[GpuPlan], resetter: Resetter | None
             if gpu.pending_why is not None:
                 left.append(reboot_reason(replace(back, gpu=gpu)))
     return left
-
-
-def _exists(run: Runner, unit: str) -> bool:
-    return run(["systemctl", "cat", f"{unit}.service"]).ok
-
-
-def _start(units: Sequence[str], node: Dependencies) -> None:
-    for unit in units:
-        verb = "restart" if unit == _CDI_UNIT else "start"
-        answer = node.run(["systemctl", verb, f"{unit}.service"], timeout=_UNIT_SECONDS)
-        if not answer.ok:
-            node.warn(
-                f"systemctl {verb} {unit} failed: {answer.last_output()}. Next step: look at "
-                f"journalctl --unit {unit}"
-            )
 
 
 def _write_files(files: Sequence[BootFile], node: Dependencies) -> None:

@@ -24,7 +24,8 @@ BOOT_PATHS = (SCRIPT_PATH, UNIT_PATH)
 
 _BEFORE = (
     "nvidia-gpu-reset.target nvidia-dcgm.service nvidia-dcgm-exporter.service "
-    "dcgm-exporter.service nvidia-cdi-refresh.service containerd.service docker.service "
+    "dcgm-exporter.service kubegpu-dcgm-exporter.service kubegpu-metrics.service "
+    "nvidia-cdi-refresh.service containerd.service docker.service "
     "crio.service kubelet.service k3s.service k3s-agent.service rke2-server.service "
     "rke2-agent.service k0scontroller.service k0sworker.service "
     "snap.microk8s.daemon-containerd.service snap.microk8s.daemon-kubelite.service"

@@ -20,7 +20,7 @@ from .config import Entry, profile_counts, read_config
 from .data import in_table, oldest_driver
 from .placement import missing, place
 from .state import Usage, read_gpus
-from .types import BootFile, Gpu, GpuPlan, Layout, Plan, Request, counted
+from .types import METRICS, BootFile, Gpu, GpuPlan, Layout, Plan, Request, counted
 
 # Generations without MIG on any card. Of the others, some cards have it.
 _WITHOUT_MIG = ("kepler", "maxwell", "pascal", "volta", "turing", "ada")
@@ -28,6 +28,8 @@ _WITHOUT_MIG = ("kepler", "maxwell", "pascal", "volta", "turing", "ada")
 _RESET_GENERATIONS = ("ampere",)
 # Their services manage NVLink, not the GPU's memory, and MIG changes beside them.
 _BESIDE = ("nvidia-fabricmanager.service", "nvidia-imex.service")
+# Stopped for a change together with its timer.
+_READS = f"{METRICS}.service"
 # Of a node whose layout the MIG manager of NVIDIA's GPU operator makes.
 _MANAGER_LABEL = "nvidia.com/mig.config"
 _LIST = "See nvidia-smi mig -lgip on the node."
@@ -208,7 +210,7 @@ def check_use(plan: GpuPlan, request: Request, usage: Usage) -> Finding | None:
         users = usage.of_gpu(plan.gpu)
     else:
         users = usage.of_instances(plan.gpu, busy) if busy else ()
-    harmless = {*_BESIDE, *(f"{name}.service" for name in request.services)}
+    harmless = {*_BESIDE, _READS, *(f"{name}.service" for name in request.services)}
     names = [str(user) for user in users if user.unit not in harmless]
     if not names:
         return None

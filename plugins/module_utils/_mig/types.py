@@ -20,6 +20,11 @@ PROFILE = re.compile(
     re.ASCII,
 )
 
+# The exporters of gpu_exporter (_exporter/data.py, in a higher layer): a container that holds the
+# GPUs, and a timer whose program asks nvidia-smi.
+EXPORTER = "kubegpu-dcgm-exporter"
+METRICS = "kubegpu-metrics"
+METRICS_TIMER = f"{METRICS}.timer"
 # Units that are stopped for a change if they hold a GPU, and started again after it.
 SERVICES = (
     "nvidia-persistenced",
@@ -27,6 +32,7 @@ SERVICES = (
     "nvidia-dcgm",
     "nvidia-dcgm-exporter",
     "dcgm-exporter",
+    EXPORTER,
 )
 
 

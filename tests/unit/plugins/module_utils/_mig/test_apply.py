@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils._core.errors import KubegpuError, RolledBackError
+from plugins.module_utils._exporter import data as exporter_data
 from plugins.module_utils._mig import boot
 from plugins.module_utils._mig.apply import absent, present
 from plugins.module_utils._mig.facts import parse_instances, parse_profiles
-from plugins.module_utils._mig.types import Request
+from plugins.module_utils._mig.types import EXPORTER, METRICS, Request
 from tests.tools.tiers import is_full
 from tests.unit.fixtures.mig_node import SMI, KilledError, MigNode, card
 
@@ -339,6 +340,62 @@ def test_services_are_stopped_and_started_even_after_a_failure(node):
         ["start", "nvidia-dcgm.service"],
         ["restart", "nvidia-cdi-refresh.service"],
     ]
+
+
+def test_an_exporter_that_stops_with_dcgm_is_started_again(node):
+    before = ["nvidia-dcgm.service", "nvidia-dcgm-exporter.service"]
+    node.active = list(before)
+    node.requires = {"nvidia-dcgm-exporter.service": "nvidia-dcgm.service"}
+    node.open_device(800, "/dev/nvidia0", "nvidia-dcgm.service")
+    node.kill_before = 3
+    with pytest.raises(KilledError):
+        present(request(), node.dependencies(), False)
+    # systemd stopped both.
+    assert node.active == []
+    node.kill_before = None
+    node.commands.clear()
+    present(request(), node.dependencies(), False)
+    assert node.active == before
+    # Those that do not run stay so.
+    assert not any("nvsm" in command for command in services(node))
+
+
+def test_the_container_of_our_exporter_is_stopped_by_its_unit(node):
+    node.container = "ab" * 32
+    node.active = ["kubegpu-dcgm-exporter.service"]
+    node.open_device(800, "/dev/nvidia0", f"docker-{node.container}.scope")
+    assert present(request(), node.dependencies(), True)["plan"]["stop"] == [EXPORTER]
+    assert present(request(), node.dependencies(), False)["changed"]
+    stopped = services(node)
+    assert stopped.index(f"stop {EXPORTER}.service") < stopped.index(f"start {EXPORTER}.service")
+    # The container of somebody else.
+    node.open_device(801, "/dev/nvidia0", f"docker-{'cd' * 32}.scope")
+    with pytest.raises(KubegpuError, match=r"used by python \(pid 801, container cdcdcdcdcdcd\)"):
+        present(request("all-disabled"), node.dependencies(), False)
+
+
+def test_the_timer_of_the_metrics_is_stopped_while_no_program_may_use_a_gpu(node):
+    node.active = ["kubegpu-metrics.timer"]
+    # The program runs at this moment, by chance.
+    node.open_device(800, "/dev/nvidia0", "kubegpu-metrics.service")
+    present(request("mixed", configs=mixed({"3g.40gb": 1})), node.dependencies(), False)
+    changes = [" ".join(one) for one in node.commands]
+    at = [changes.index(f"systemctl {one}") for one in (
+        "stop kubegpu-metrics.timer", "stop kubegpu-metrics.service", "start kubegpu-metrics.timer",
+    )]  # fmt: skip
+    (modes, *_more) = [at for at, one in enumerate(changes) if "-mig" in one]
+    assert at[0] < at[1] < modes < at[2]
+    # What is only added disturbs nothing, and a timer that does not run is not started.
+    node.commands.clear()
+    present(request("mixed", configs=mixed({"3g.40gb": 2})), node.dependencies(), False)
+    assert not any("kubegpu-metrics" in command for command in services(node))
+    node.active = []
+    present(request("all-disabled"), node.dependencies(), False)
+    assert not any("kubegpu-metrics" in command for command in services(node))
+
+
+def test_the_units_of_the_exporters_have_their_names():
+    assert EXPORTER == exporter_data.CONTAINER_UNIT and METRICS == exporter_data.TEXTFILE_UNIT
 
 
 def test_without_an_answer_of_the_driver_nothing_is_changed(node):
