@@ -20,7 +20,7 @@ from .._record.store import StateStore
 from .boot import UNIT
 from .facts import read_capabilities
 from .gpu import change_gpu, current
-from .plan import check_use, complete, difference, needs_reset, plan_mig, reboot_reason
+from .plan import check_use, complete, difference, needs_reset, plan_mig
 from .record import FILES, RECORD, Record
 from .reset import Resetter
 from .services import CDI_UNIT, Services, with_exporter
@@ -117,7 +117,7 @@ def _run(plan: Plan, request: Request, node: Dependencies, check_mode: bool) -> 
     """Apply the plan, and return the module's result."""
     diff = [_diff(one) for one in plan.gpus if one.change]
     diff += [_file_diff(one) for one in plan.files]
-    reboots = [reboot_reason(one) for one in plan.gpus if one.waits]
+    reboots = [one.reboot_reason for one in plan.gpus if one.waits]
     if plan.change and not check_mode:
         reboots += _change(plan, request, node)
     return {
@@ -153,7 +153,7 @@ def _change(plan: Plan, request: Request, node: Dependencies) -> list[str]:
             NvidiaSmi(node.run, node.timeout).make_device_files()
         services.start(record.stopped)
         node.store.put(RECORD, record.finished(_reset_in_vain(waiting, request)).to_json())
-    return [reboot_reason(one) for one in waiting]
+    return [one.reboot_reason for one in waiting]
 
 
 def _reset_in_vain(waiting: Sequence[GpuPlan], request: Request) -> dict[str, str]:
@@ -201,7 +201,7 @@ def _restore(smi: NvidiaSmi, plans: Sequence[GpuPlan], resetter: Resetter | None
             left.append(f"{plan.gpu.title}: {plan.before.describe()} ({error.cause})")
         else:
             if gpu.pending_why is not None:
-                left.append(reboot_reason(replace(back, gpu=gpu)))
+                left.append(replace(back, gpu=gpu).reboot_reason)
     return left
 
 

@@ -381,7 +381,7 @@ def _step(plan: GpuPlan, request: Request) -> Step:
 
 
 def _warnings(plans: Sequence[GpuPlan], request: Request) -> tuple[str, ...]:
-    waiting = [reboot_reason(one) for one in plans if one.waits]
+    waiting = [one.reboot_reason for one in plans if one.waits]
     titles = [one.gpu.title for one in plans if one.mode is not None and needs_reset(one.gpu)]
     if titles and not request.reset:
         waiting.append(
@@ -389,10 +389,3 @@ def _warnings(plans: Sequence[GpuPlan], request: Request) -> tuple[str, ...]:
             "nvidia_mig_reset is false"
         )
     return tuple(waiting)
-
-
-def reboot_reason(plan: GpuPlan) -> str:
-    """Return why a GPU whose mode is pending needs a reboot."""
-    verb = "enabled" if plan.after.enabled else "disabled"
-    why = f" ({plan.gpu.pending_why})" if plan.gpu.pending_why else ""
-    return f"MIG of {plan.gpu.title} is {verb} with the next boot{why}"

@@ -186,6 +186,14 @@ class Gpu:
     def title(self) -> str:
         return f"GPU {self.index}"
 
+    def describe(self) -> str:
+        """Return the layout in one line, also where it is not known."""
+        if self.layout is None:
+            return "not known"
+        if self.layout.enabled and not self.instances_known:
+            return "MIG enabled, instances not known"
+        return self.layout.describe()
+
 
 @dataclass(frozen=True)
 class GpuPlan:
@@ -208,6 +216,13 @@ class GpuPlan:
     def change(self) -> bool:
         return self.mode is not None or bool(self.destroy or self.create)
 
+    @property
+    def reboot_reason(self) -> str:
+        """Why a GPU whose mode is pending needs a reboot."""
+        verb = "enabled" if self.after.enabled else "disabled"
+        why = f" ({self.gpu.pending_why})" if self.gpu.pending_why else ""
+        return f"MIG of {self.gpu.title} is {verb} with the next boot{why}"
+
     def to_json(self) -> dict[str, Any]:
         """Return the plan of the GPU as JSON values."""
         # A mode that waits for the reboot is the one of now.
@@ -222,6 +237,7 @@ class GpuPlan:
             "keep": [one.place for one in self.keep],
             "before": self.before.describe(),
             "after": self.after.describe(),
+            "waits": self.waits,
             "mig_mode": "enabled" if then.enabled else "disabled",
             "mig_devices": list(then.devices),
         }
@@ -292,6 +308,7 @@ class Plan:
             "change": self.change,
             "partitions": self.partitions,
             "interrupts": self.interrupts,
+            "reboot_reason": "; ".join(one.reboot_reason for one in self.gpus if one.waits),
             "devices": [one.to_json() for one in self.gpus],
             "files": [one.path for one in self.files],
             "stop": list(self.stop),

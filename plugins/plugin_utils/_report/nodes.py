@@ -16,6 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
     gpu_vendor,
     gpu_vendors,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.state import read_gpus
 
 from .drivers import amd_driver_text, driver_pending, driver_text, present_driver
 
@@ -157,7 +158,7 @@ def node_result(
             *driver_text(node, driver, results.get("driver"), predicted),
             *amd_driver_text(node, plans, results, predicted),
         ],
-        "mig": _mig_text(mig, results.get("mig")),
+        "mig": _mig_text(node, mig, results.get("mig"), predicted),
         "cuda": _cuda_text(node, cuda, predicted),
         "toolkit": _toolkit_text(node, plans, toolkit_done),
         "containerd": _runtime_text(
@@ -301,9 +302,21 @@ def _cuda_toolkits(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list((node.get("cuda") or {}).get("toolkits") or ())
 
 
-def _mig_text(mig: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[str]:
+def _mig_text(
+    node: Mapping[str, Any] | None,
+    mig: Mapping[str, Any],
+    result: Mapping[str, Any] | None,
+    predicted: bool,
+) -> list[str]:
     """Return the layout of each GPU that the configuration is for."""
-    layouts = [f"{one['index']}: {one['after']}" for one in mig.get("devices", ())]
+    there = {} if node is None or predicted else {gpu.index: gpu for gpu in read_gpus(node)}
+    layouts = []
+    for one in mig.get("devices", ()):
+        text = one["before"] if one["waits"] else one["after"]
+        if not predicted:
+            gpu = there.get(one["index"])
+            text = gpu.describe() if gpu else "not known"
+        layouts.append(f"{one['index']}: {text}")
     state = "changed" if (result or {}).get("changed") else "unchanged"
     return [*layouts, state] if layouts else []
 

@@ -106,8 +106,7 @@ def test_labels_and_device_plugin_take_them(devices, mode):
 def test_the_plugins_pods_that_left_are_told_in_check_mode_too(check):
     known = {
         "ansible_check_mode": check,
-        "nvidia_mig_plan": {"partitions": True},
-        "kubegpu_kube": {"kubeconfig": "/k"},
+        "__nvidia_mig_pauses": True,
         "__nvidia_mig_paused": {"nodes": {"gpu1": {"left": LEFT}}},
         "nvidia_mig_result": {"restarted": []},
     }
@@ -163,3 +162,50 @@ def test_a_teardown_asks_for_them_in_check_mode_on_a_node_that_has_a_record():
     assert not runs(read, ansible_check_mode=True, **facts)
     assert not runs(read, ansible_check_mode=True, **kube)
     assert not runs(read, ansible_check_mode=True, ansible_facts={}, **kube)
+
+
+WAITS = {"change": False, "action": "none", "reboot_reason": "MIG of GPU 0 waits"}
+
+
+@pytest.mark.parametrize(("reboot", "works"), [(True, True), (False, False)])
+def test_a_later_run_reboots_for_a_mode_that_is_pending(reboot, works):
+    (planned,) = load("roles/nvidia_mig/tasks/plan.yml")
+    made = planned["ansible.builtin.set_fact"]
+    # The filter of a collection is not found here.
+    work = trust_as_template(made["nvidia_mig_plan"].partition("'work':")[2].partition(",\n")[0])
+    known = {"__nvidia_mig_decision": WAITS, "nvidia_mig_reboot": reboot}
+    assert template(trust_as_template(f"{{{{ {work} }}}}"), **known) is works
+    result = template(made["nvidia_mig_result"], **known)
+    assert result["reboot_required"] is True and result["reboot_reason"] == "MIG of GPU 0 waits"
+    restarts = task("roles/nvidia_mig/tasks/change.yml", "Reboot for the MIG mode")
+    assert runs(restarts, nvidia_mig_result=result, **known) is works
+
+
+@pytest.mark.parametrize(
+    ("plan", "more", "pauses"),
+    [
+        ({"partitions": True, "reboot_reason": ""}, {}, True),
+        ({"partitions": False, "reboot_reason": ""}, {}, False),
+        ({"partitions": True, "reboot_reason": ""}, {"kubegpu_kube": {}}, False),
+        # A reboot stops the pods of the node.
+        ({"partitions": False, "reboot_reason": "GPU 0"}, {"nvidia_mig_reboot": True}, True),
+        ({"partitions": False, "reboot_reason": "GPU 0"}, {}, False),
+    ],
+)
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("check", [True, False])
+def test_when_a_node_is_paused(plan, more, pauses, answers, check):
+    stored = task("roles/nvidia_mig/tasks/change.yml", "Store whether the node is paused")
+    known = {
+        "ansible_check_mode": check,
+        "ansible_facts": {"gpu_node": FACTS if answers else {**FACTS, "nvml": None}},
+        "kubegpu_kube": {"kubeconfig": "/k"},
+        "nvidia_mig_plan": {"interrupts": False, **plan},
+        **more,
+    }
+    made = template(stored["ansible.builtin.set_fact"]["__nvidia_mig_pauses"], **known)
+    # Where the driver waits for a reboot itself, nothing is partitioned.
+    assert made is (pauses and (answers or check))
+    pause = task("roles/nvidia_mig/tasks/pause.yml", "Pause the node in its cluster")
+    allows = template(pause["kubegpu.nodes.node_pause"]["allow_pods"], **known)
+    assert allows is not bool(plan["reboot_reason"] and more)

@@ -11,6 +11,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import
     plan_rows,
     result_rows,
 )
+from tests.unit.fixtures.mig_node import MigNode, card
 from tests.unit.fixtures.node_facts import node
 
 PLAN = {"action": "none", "steps": [], "reasons": [], "warnings": [], "work": False}
@@ -106,11 +107,39 @@ def test_what_would_change_in_the_cluster():
     assert [row["changes"] for row in rows] == [["none"], ["apply DaemonSet"]]
 
 
-def test_the_mig_layout_is_a_column_where_one_is_asked_for():
-    devices = [{"index": 0, "after": "2x 3g.40gb at 0 and 4"}]
-    result = {"changed": True, "reboot_required": True, "reboot_reason": "the mode is pending"}
-    plan = {"devices": devices, "warnings": []}
-    hostvars = {"a": planned(nvidia_mig_plan=plan, nvidia_mig_result=result), "b": planned()}
-    rows = result_rows(["a", "b"], hostvars, ["a", "b"])
-    assert [row["mig"] for row in rows] == [["0: 2x 3g.40gb at 0 and 4", "changed"], []]
+MIG = {"index": 0, "before": "MIG disabled", "after": "2x 3g.40gb at 0 and 4", "waits": False}
+
+
+def mig_rows(facts, plan, predicted=False, **result):
+    variables = {"nvidia_mig_plan": {"devices": [plan], "warnings": []}}
+    hostvars = {
+        "a": planned(facts=facts, nvidia_mig_result={"changed": True, **result}, **variables),
+        "b": planned(),
+    }
+    return result_rows(["a", "b"], hostvars, ["a", "b"], predicted=predicted)
+
+
+def test_the_mig_layout_is_a_column_where_one_is_asked_for(tmp_path):
+    made = MigNode(tmp_path, card(0, "2330"))
+    reboot = {"reboot_required": True, "reboot_reason": "the mode is pending"}
+    # What is there, also where it is not what was planned.
+    rows = mig_rows(made.facts(), MIG, **reboot)
+    assert [row["mig"] for row in rows] == [["0: MIG disabled", "changed"], []]
     assert rows[0]["open"] == ["reboot: the mode is pending"]
+    made._smi.cards()[0].set_modes(True, True)
+    made.run(["nvidia-smi", "mig", "-i", "GPU-0", "-cgi", "3g.40gb:0,3g.40gb:4", "-C"])
+    assert mig_rows(made.facts(), MIG)[0]["mig"] == ["0: 2x 3g.40gb at 0 and 4", "changed"]
+    facts = made.facts()
+    facts["nvml"]["devices"][0]["gpu_instances"] = None
+    assert mig_rows(facts, MIG)[0]["mig"][0] == "0: MIG enabled, instances not known"
+    # The driver does not answer.
+    assert mig_rows({**facts, "nvml": None}, MIG)[0]["mig"][0] == "0: not known"
+
+
+def test_check_mode_shows_the_mig_layout_that_the_run_will_make(tmp_path):
+    facts = MigNode(tmp_path, card(0, "2330")).facts()
+    rows = mig_rows(facts, MIG, predicted=True)
+    assert rows[0]["mig"] == ["0: 2x 3g.40gb at 0 and 4", "changed"]
+    # A mode that waits for a reboot is not made by the run.
+    rows = mig_rows(facts, {**MIG, "waits": True}, predicted=True)
+    assert rows[0]["mig"][0] == "0: MIG disabled"
