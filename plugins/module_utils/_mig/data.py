@@ -7,8 +7,9 @@
 The card's own list (``nvidia-smi mig -lgip`` and ``-lgipp``) decides where it can be read; these
 tables are for a plan before the driver is loaded. Sources, read 2026-11: profile names and counts
 from NVIDIA's mig-parted 0.15 (config-default.yaml) and the MIG User Guide for R580; placements of
-A100 from the guide and of H100 NVL from a listing of it. The other cards with 7 slices are assumed
-to have the same placements. The oldest drivers are from "Deployment considerations" of the guide
+A100 from the guide, and of H100 NVL and RTX PRO 6000 second-hand, from listings (``-lgipp``) of
+others: on the RTX PRO 6000 a slice of compute has three of memory. The other cards with 7 slices
+are assumed to have the placements of A100 and H100 NVL. The oldest drivers are from "Deployment considerations" of the guide
 for R620.
 """
 
@@ -38,14 +39,14 @@ _A30 = (
 )
 _RTX_PRO_6000 = (
     *(
-        Profile(f"1g.24gb{attributes}", (0, 1, 2, 3), 1, count)
+        Profile(f"1g.24gb{attributes}", (0, 3, 6, 9), 3, count)
         for attributes, count in (("", 4), ("+me", 1), ("+gfx", 4), ("+me.all", 1), ("-me", 4))
     ),
     *(
-        Profile(f"2g.48gb{attributes}", (0, 2), 2, count)
+        Profile(f"2g.48gb{attributes}", (0, 6), 6, count)
         for attributes, count in (("", 2), ("+gfx", 2), ("+me.all", 1), ("-me", 2))
     ),
-    *(Profile(f"4g.96gb{attributes}", (0,), 4, 1) for attributes in ("", "+gfx")),
+    *(Profile(f"4g.96gb{attributes}", (0,), 12, 1) for attributes in ("", "+gfx")),
 )
 
 # PCI device ID -> (row of profiles, oldest driver or empty where no source has it).

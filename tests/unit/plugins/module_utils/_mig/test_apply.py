@@ -551,7 +551,7 @@ REAL_LGIPP = """\
 GPU  0 Profile ID 19 Placements: {0,1,2,3,4,5,6}:1
 GPU  0 Profile ID 20 Placements: {0,1,2,3,4,5,6}:1
 GPU  0 Profile ID  0 Placement : {0}:8
-GPU  1 Profile ID 67 Placements: {0,1,2,3}:1
+GPU  1 Profile ID 67 Placements: {0,3,6,9}:3
 """
 
 
@@ -564,7 +564,8 @@ def test_profiles_of_the_guide_are_read():
         "starts": [0, 1, 2, 3, 4, 5, 6],
         "size": 1,
     }
-    assert [one["name"] for one in profiles[1]] == ["1g.24gb-me"]
+    (board,) = profiles[1]
+    assert (board["name"], board["starts"], board["size"]) == ("1g.24gb-me", [0, 3, 6, 9], 3)
     assert parse_profiles("No MIG-supported devices found.\n", "") == {}
 
 

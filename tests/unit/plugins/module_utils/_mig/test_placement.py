@@ -37,6 +37,18 @@ def test_layouts_of_an_a100(counts, expected):
     assert counted(place(A100, counts)) == expected
 
 
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"1g.24gb": 4}, "4x 1g.24gb at 0, 3, 6 and 9"),
+        ({"2g.48gb": 1, "1g.24gb-me": 2}, "2g.48gb at 0, 2x 1g.24gb-me at 6 and 9"),
+        ({"4g.96gb": 1}, "4g.96gb at 0"),
+    ],
+)
+def test_layouts_of_an_rtx_pro_6000(counts, expected):
+    assert counted(place(table_profiles("2bb5"), counts)) == expected
+
+
 def test_what_does_not_fit_leaves_the_nearest_layout():
     layout = place(A100, {"3g.20gb": 2, "1g.5gb": 1})
     assert counted(layout) == "2x 3g.20gb at 0 and 4"
