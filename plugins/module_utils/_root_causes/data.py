@@ -106,7 +106,7 @@ _OF_MODULE = (
     Cause("driver_missing", MODULE, fix=_DRIVER),
     Cause("secure_boot", MODULE, fix="docs/docsite/rst/guide_secure_boot.rst"),
     Cause(
-        "nouveau_loaded", MODULE, ("driver_missing",), fix=f"{_DRIVER}; {REBOOT}"
+        "nouveau_loaded", MODULE, ("driver_missing",), fix=f"{_DRIVER} && {REBOOT}"
     ),
     Cause("kernel_headers_missing", MODULE, fix=_DRIVER),
     Cause("dkms_build_failed", MODULE, ("kernel_headers_missing", "disk_full"), fix=_DRIVER),

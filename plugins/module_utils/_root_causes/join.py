@@ -221,8 +221,12 @@ def _fix(root: Observed, nodes: Mapping[str, str]) -> str:
     node = nodes.get(root.subject.host, "")
     reboot = f"ansible {host} --become -m ansible.builtin.reboot"
     if node:
+        # A drain that fails, as for a disruption budget, has to stop the reboot.
         quoted = shlex.quote(node)
-        reboot = f"kubectl drain {quoted} --ignore-daemonsets; {reboot}; kubectl uncordon {quoted}"
+        reboot = (
+            f"kubectl drain {quoted} --ignore-daemonsets && {reboot} "
+            f"&& kubectl uncordon {quoted}"
+        )
     return row.fix.format(
         host=host if root.subject.host else "HOST",
         reboot=reboot,

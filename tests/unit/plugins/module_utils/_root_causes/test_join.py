@@ -211,7 +211,15 @@ def test_a_command_to_copy_has_hostile_names_in_quotes():
     (one,) = find_roots([pod])
     assert one.fix == "kubectl --namespace 'a$(id)' delete pod 'b;c'"
     (one,) = find_roots([saw("pending_reboot")], {"gpu1": "n1; x"})
-    assert one.fix.startswith("kubectl drain 'n1; x' --ignore-daemonsets; ansible gpu1 ")
+    assert one.fix == (
+        "kubectl drain 'n1; x' --ignore-daemonsets && ansible gpu1 --become "
+        "-m ansible.builtin.reboot && kubectl uncordon 'n1; x'"
+    )
+
+
+def test_a_node_is_not_rebooted_after_a_step_that_failed():
+    (one,) = find_roots([saw("nouveau_loaded")], {"gpu1": "n1"})
+    assert ";" not in one.fix and " && kubectl drain n1 --ignore-daemonsets && " in one.fix
 
 
 def test_without_root_what_cannot_be_asked_is_unseen_and_not_a_fault():
