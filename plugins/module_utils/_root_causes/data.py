@@ -54,7 +54,7 @@ _BELOW_RUNTIME = (*_BELOW_TOOLKIT, TOOLKIT)
 _BELOW_NODE = (*_BELOW_RUNTIME, RUNTIME)
 _BELOW_POD = (*_BELOW_NODE, NODE, PLUGIN)
 
-#: What explains a finding without a row, by the layer that its source sees. Also of the same pod.
+#: What explains a finding without a row, by the layer that its source sees.
 FOLLOWS: Mapping[str, tuple[str, ...]] = {
     BUS: (),
     MODULE: (BUS,),
@@ -64,8 +64,10 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
     RUNTIME: _BELOW_RUNTIME,
     NODE: _BELOW_NODE,
     PLUGIN: (*_BELOW_NODE, NODE),
-    POD: (*_BELOW_POD, "asks_no_gpu"),
+    POD: _BELOW_POD,
 }
+#: A pod that asks for no GPU notices these layers as missing in its container.
+NOT_IN_CONTAINER = frozenset({MODULE, GPU, NVML, TOOLKIT})
 
 _ON_BUS = (
     Cause("gpu_lost", BUS),
@@ -275,7 +277,12 @@ _OF_PLUGIN = (
     Cause("pod_security", PLUGIN, fix="kubectl label namespace {namespace} "
           "pod-security.kubernetes.io/enforce=privileged"),
     Cause("quota_exceeded", PLUGIN, fix="kubectl --namespace {namespace} describe quota"),
+    Cause("priority_class_quota", PLUGIN),
+    Cause("image_missing", PLUGIN),
     Cause("image_pull_failed", PLUGIN, (NODE,)),
+    Cause("wrong_architecture", PLUGIN),
+    Cause("container_config", PLUGIN),
+    Cause("out_of_memory", PLUGIN),
     Cause("default_runtime", PLUGIN, (), fix=_PLUGIN),
     Cause("plugin_without_gpu", PLUGIN),
     Cause("plugin_without_driver", PLUGIN, _BELOW_NODE, fix=_DRIVER),
@@ -291,6 +298,9 @@ _OF_POD = (
     Cause("pod_unknown", POD),
     Cause("pod_not_created", POD),
     Cause("asks_no_gpu", POD, fix="resources.limits of a container: {{nvidia.com/gpu: 1}}"),
+    Cause("gpu_limit_missing", POD,
+          fix="resources.limits of a container: {{nvidia.com/gpu: 1}}"),
+    Cause("gpu_request_differs", POD),
     Cause("gpu_not_offered", POD, _BELOW_POD),
     Cause("asks_too_many", POD),
     Cause("held_by_upgrade", POD, fix="ansible-playbook kubegpu.nodes.upgrade "
@@ -305,6 +315,10 @@ _OF_POD = (
           f"and: {_DRIVER}"),
     Cause("cuda_driver_insufficient", POD, (MODULE,), fix=f"an older image, or "
           f"nvidia_driver_branch and: {_DRIVER}"),
+    Cause("ptx_toolchain", POD, fix=f"an older image, or nvidia_driver_branch and: {_DRIVER}"),
+    Cause("no_kernel_image", POD),
+    Cause("mps_not_reachable", POD),
+    Cause("no_cuda_device", POD, (*_BELOW_POD, "asks_no_gpu")),
     Cause("pod_failed", POD, FOLLOWS[POD], confidence=LIKELY),
     Cause("pod_waits", POD, FOLLOWS[POD], confidence=LIKELY),
 )  # fmt: skip

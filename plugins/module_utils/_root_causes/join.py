@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .data import ANSWERS, CAUSES, FOLLOWS
+from .data import ANSWERS, CAUSES, FOLLOWS, NOT_IN_CONTAINER
 from .observe import observe, safe_text, unseen
 from .types import (
     ERROR,
@@ -130,7 +130,12 @@ def _rank(one: Observed) -> tuple[int, int]:
 
 def _because(one: Observed) -> tuple[str, ...]:
     row = _row(one)
-    return row.because if row is not None else FOLLOWS[one.source]
+    if row is not None:
+        return row.because
+    noticed = CAUSES.get(one.code)
+    if one.source == POD and noticed is not None and noticed.layer in NOT_IN_CONTAINER:
+        return (*FOLLOWS[POD], "asks_no_gpu")
+    return FOLLOWS[one.source]
 
 
 def explains(cause: Observed, one: Observed) -> bool:

@@ -13,6 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
+    FAILURES,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import (
     ANSWERS,
     CAUSES,
@@ -128,6 +131,46 @@ def test_a_log_that_names_the_cause_has_only_noticed_it():
     # It is on a node that is no host of the run.
     elsewhere = replace(failed, subject=Subject("", "", "default/x", True))
     assert set(roots(elsewhere, saw("toolkit_missing"))) == {"handler_missing", "toolkit_missing"}
+
+
+#: Known errors that any error of a lower layer of the same host or pod can cause.
+WITHOUT_A_ROW = {
+    "allocation_failed", "cdi_conflict", "cdi_device_unknown", "cdi_uuid_unknown",
+    "cgroup_rootless", "cgroup_rules", "coherent_memory_error", "container_cli",
+    "cuda_driver_mismatch", "device_unknown", "discovery_no_api", "discovery_no_nvml",
+    "discovery_no_rights", "discovery_no_token", "docker_no_gpu_driver",
+    "driver_libraries_missing", "fabric_nothing_to_do", "forward_compatibility", "gpu_busy",
+    "hook_called_directly", "imex_channel_missing", "insufficient_gpu", "ldconfig_failed",
+    "mig_not_uniform", "mig_strategy_unknown", "mps_daemon_missing", "no_plugin_devices",
+    "plugin_gave_up", "plugin_server_crashes",
+}  # fmt: skip
+
+
+def test_each_known_error_has_a_row_or_is_listed():
+    assert {row.code for row in FAILURES} - set(CAUSES) == WITHOUT_A_ROW
+
+
+@pytest.mark.parametrize("code", [
+    "gpu_request_differs", "gpu_limit_missing", "image_missing", "wrong_architecture",
+    "ptx_toolchain", "no_kernel_image", "container_config", "out_of_memory",
+    "priority_class_quota", "mps_not_reachable",
+])  # fmt: skip
+def test_what_is_wrong_with_a_pod_itself_follows_from_nothing(code):
+    pod = saw(code, pod="default/train", placed=True, source=POD)
+    others = [saw("toolkit_missing"), saw("row_remap_failed", gpu="0000:01:00.0")]
+    asks = saw("asks_no_gpu", pod="default/train", placed=True)
+    assert code in roots(pod, asks, *others)
+    waits = replace(pod, subject=Subject("", "", "default/train"))
+    assert code in roots(waits, *others)
+
+
+def test_a_pod_that_asks_for_no_gpu_misses_the_driver_in_its_container():
+    asks = saw("asks_no_gpu", pod="default/x", placed=True)
+    for code in ("nvidia_smi_missing", "no_cuda_device"):
+        seen = saw(code, pod="default/x", placed=True, source=POD)
+        assert roots(seen, asks) == {"asks_no_gpu": {code}}
+    down = saw("containerd_not_running", pod="default/x", placed=True, source=POD)
+    assert set(roots(down, asks)) == {"asks_no_gpu", "containerd_not_running"}
 
 
 def test_what_nobody_knows_stays_visible():
