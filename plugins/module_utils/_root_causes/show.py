@@ -16,7 +16,10 @@ NEVER = "never"
 
 
 def rows(result: Object) -> list[dict[str, Any]]:
-    """Return a row for each host and pod, with the root causes as notes; no notes for remarks."""
+    """Return a row for each host and pod, with the root causes as notes; no notes for remarks.
+
+    A cluster that was not asked has a row.
+    """
     hosts = [
         {
             "node": host,
@@ -25,11 +28,7 @@ def rows(result: Object) -> list[dict[str, Any]]:
             "roots": _shown(result, "host", host),
             "notes": [
                 *_notes(result, "host", host),
-                *(
-                    f"not seen: {row['what']} ({row['why']})"
-                    for row in result["unseen"]
-                    if row["host"] == host
-                ),
+                *_unseen(result, host),
             ],
         }
         for host, one in result["hosts"].items()
@@ -44,7 +43,22 @@ def rows(result: Object) -> list[dict[str, Any]]:
         }
         for one in result["pods"]
     ]
-    return [*hosts, *pods]
+    return [*hosts, *_cluster(result), *pods]
+
+
+def _cluster(result: Object) -> list[dict[str, Any]]:
+    """Return a row for what could not be seen and belongs to no host."""
+    notes = _unseen(result, "")
+    row = {"node": "cluster", "gpus": None, "verdict": "not read", "roots": [], "notes": notes}
+    return [row] if notes else []
+
+
+def _unseen(result: Object, host: str) -> list[str]:
+    return [
+        f"not seen: {row['what']} ({row['why']})"
+        for row in result["unseen"]
+        if row["host"] == host
+    ]
 
 
 def _own(result: Object, key: str, name: str) -> list[Object]:

@@ -77,8 +77,10 @@ def test_remarks_are_in_the_result_and_not_in_the_table():
     hostvars = {"gpu1": {"ansible_facts": {"gpu_node": quiet.facts}}}
     result = gpu_diagnosis(["gpu1"], "diagnose", hostvars)
     assert [one["severity"] for one in result["findings"]] == ["info"]
-    (row,) = gpu_diagnosis(result, "rows")
+    row, cluster = gpu_diagnosis(result, "rows")
     assert (row["verdict"], row["roots"], row["notes"]) == ("ok", [], [])
+    assert (cluster["node"], cluster["verdict"]) == ("cluster", "not read")
+    assert cluster["notes"] == ["not seen: the cluster (kubegpu_kube names none)"]
 
 
 @pytest.mark.parametrize(
