@@ -11,12 +11,12 @@ nothing is guessed, an unknown finding stays visible.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .data import ANSWERS, CAUSES, FOLLOWS, NOT_IN_CONTAINER
+from .fixes import fix_of
 from .observe import observe, safe_text, unseen
 from .types import (
     ERROR,
@@ -88,7 +88,7 @@ def find_roots(
     return [
         Diagnosis(
             root,
-            _fix(root, nodes or {}),
+            fix_of(root, nodes or {}),
             CAUSES[root.code].confidence if root.code in CAUSES else LIKELY,
             tuple(dict.fromkeys(one.code for one in follows[root])),
             tuple(follows[root]),
@@ -210,33 +210,6 @@ def _place(one: Observed) -> tuple[Any, ...]:
         one.cause,
         one.evidence,
         one.next_step,
-    )
-
-
-def _fix(root: Observed, nodes: Mapping[str, str]) -> str:
-    """Return the command or the variables that fix a root cause; empty if none does.
-
-    Names come from nodes and clusters, and the command is copied to a shell: they are quoted.
-    """
-    row = CAUSES.get(root.code)
-    if row is None:
-        return ""
-    namespace, _slash, name = root.subject.pod.partition("/")
-    host = shlex.quote(root.subject.host)
-    node = nodes.get(root.subject.host, "")
-    reboot = f"ansible {host} --become -m ansible.builtin.reboot"
-    if node:
-        # A drain that fails, as for a disruption budget, has to stop the reboot.
-        quoted = shlex.quote(node)
-        reboot = (
-            f"kubectl drain {quoted} --ignore-daemonsets && {reboot} "
-            f"&& kubectl uncordon {quoted}"
-        )
-    return row.fix.format(
-        host=host if root.subject.host else "HOST",
-        reboot=reboot,
-        namespace=shlex.quote(namespace) if namespace else "NAMESPACE",
-        name=shlex.quote(name) if name else "POD",
     )
 
 

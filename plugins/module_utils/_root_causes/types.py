@@ -33,6 +33,7 @@ class Cause:
         findings of later rows.
     :param fix: a command or variables; names in braces are those of the subject.
     :param severity: instead of that of the finding.
+    :param pod_fix: instead of ``fix`` where the finding is about a pod of a user.
     """
 
     code: str
@@ -41,6 +42,7 @@ class Cause:
     fix: str = ""
     severity: str = ""
     confidence: str = PROVEN
+    pod_fix: str | None = None
 
 
 @dataclass(frozen=True)
