@@ -25,6 +25,11 @@ Object = Mapping[str, Any]
 COUNT, TAKEN, READY, HELD, CORDON, TAINT, LABEL, AFFINITY = (
     "count", "taken", "ready", "held", "cordon", "taint", "label", "affinity",
 )  # fmt: skip
+# A run of the acceptance has the node; no run has accepted it.
+IN_ACCEPTANCE, NOT_ACCEPTED = "in_acceptance", "not_accepted"
+#: The default of gpu_acceptance_run, and the taint of gpu_acceptance_required.
+_ACCEPTANCE_RUN = "gpu-acceptance"
+_ACCEPTANCE_TAINT = "kubegpu.nodes/acceptance"
 #: Taints that repeat the state of the node.
 _OF_STATE = tuple(
     f"node.kubernetes.io/{name}" for name in ("unschedulable", "not-ready", "unreachable")
@@ -35,6 +40,7 @@ _MOST_NAMED = 5
 _STEPS = {
     READY: "Look at kubelet and the container runtime of that node",
     CORDON: "Make the node schedulable: kubectl uncordon NODE",
+    NOT_ACCEPTED: "Run kubegpu.nodes.accept for the node",
     TAINT: "Add a toleration of the taint to the pod, or take the taint off the node",
     LABEL: "Correct the pod's nodeSelector, or label the node",
     AFFINITY: "Correct the pod's node affinity, or label the node",
@@ -86,7 +92,8 @@ def _why(spec: Object, asks: Mapping[str, int], state: NodeState) -> Iterable[tu
     if not state.ready:
         yield READY, f"it is not ready: {shorten(state.ready_message)}"
     if state.cordoned and state.held:
-        yield HELD, f"it is cordoned by the run {state.held} of this collection"
+        kind = IN_ACCEPTANCE if state.held == _ACCEPTANCE_RUN else HELD
+        yield kind, f"it is cordoned by the run {state.held} of this collection"
     elif state.cordoned:
         yield CORDON, "it is cordoned"
     for taint in state.taints:
@@ -95,7 +102,8 @@ def _why(spec: Object, asks: Mapping[str, int], state: NodeState) -> Iterable[tu
             and taint["key"] not in _OF_STATE
             and not any(tolerates(one, taint) for one in spec.get("tolerations") or ())
         ):
-            yield TAINT, f"the pod does not tolerate its taint {taint_text(taint)}"
+            kind = NOT_ACCEPTED if taint["key"] == _ACCEPTANCE_TAINT else TAINT
+            yield kind, f"the pod does not tolerate its taint {taint_text(taint)}"
     for name, value in sorted((spec.get("nodeSelector") or {}).items()):
         if state.labels.get(name) != value:
             yield LABEL, f"it lacks the label {name}={value}"
@@ -146,10 +154,12 @@ def explain_unplaced(view: PodView, asks: Mapping[str, int], nodes: Sequence[Can
             f"{_named(taken)}; {seen}",
             "This is no fault: wait, end one of these pods, or add a node.",
         )
-    for kind, code in ((HELD, "held_by_upgrade"), (READY, "node_not_ready")):
-        only = [one for one in enough if one.kinds - {TAKEN} == {kind}]
+    for kind in (HELD, IN_ACCEPTANCE, NOT_ACCEPTED, READY):
+        # In an acceptance, the node has its taint, too.
+        more = {TAKEN, NOT_ACCEPTED} if kind == IN_ACCEPTANCE else {TAKEN}
+        only = [one for one in enough if kind in one.kinds and one.kinds <= {kind, *more}]
         if only:
-            return _kept_by_state(code, view, only, seen)
+            return _kept_by_state(kind, view, only, seen)
     kinds = [kind for one in enough for kind, _text in one.why if kind in _STEPS]
     steps = [_STEPS[kind] for kind in dict.fromkeys(kinds)]
     return Finding(
@@ -160,20 +170,38 @@ def explain_unplaced(view: PodView, asks: Mapping[str, int], nodes: Sequence[Can
     )
 
 
-def _kept_by_state(code: str, view: PodView, nodes: Sequence[Candidate], seen: str) -> Finding:
+def _kept_by_state(kind: str, view: PodView, nodes: Sequence[Candidate], seen: str) -> Finding:
     names = ", ".join(one.state.name for one in nodes[:_MOST_NAMED])
-    if code == "held_by_upgrade":
+    who = f"The nodes that the pod {view.full_name} may use"
+    evidence = f"{_named(nodes)}; {seen}"
+    if kind == HELD:
+        run = nodes[0].state.held
         return Finding(
             "held_by_upgrade",
-            f"The nodes that the pod {view.full_name} may use are in maintenance: {names}.",
-            f"{_named(nodes)}; {seen}",
-            "Wait until that run ends. If it has ended, run kubegpu.nodes.upgrade again, or give "
-            "the nodes back: -e gpu_upgrade_release=true.",
+            f"{who} are in maintenance: {names}.",
+            evidence,
+            f"Wait until the run {run} ends. If it has ended, run kubegpu.nodes.upgrade again with "
+            "its name (gpu_upgrade_run), or release the nodes: -e gpu_upgrade_release=true.",
+        )
+    if kind == IN_ACCEPTANCE:
+        return Finding(
+            "held_by_acceptance",
+            f"{who} are held by a run of the acceptance: {names}.",
+            evidence,
+            "Wait until that run ends. If it has ended, run kubegpu.nodes.accept again for these "
+            "nodes.",
+        )
+    if kind == NOT_ACCEPTED:
+        return Finding(
+            "node_not_accepted",
+            f"{who} have not passed the acceptance: {names}.",
+            evidence,
+            "Run kubegpu.nodes.accept for these nodes: a pass takes the taint away.",
         )
     return Finding(
         "node_not_ready",
-        f"The nodes that the pod {view.full_name} may use are not ready: {names}.",
-        f"{_named(nodes)}; {seen}",
+        f"{who} are not ready: {names}.",
+        evidence,
         "Look at kubelet and the container runtime there: journalctl -u kubelet -u containerd",
     )
 

@@ -307,7 +307,9 @@ _OF_POD = (
     Cause("gpu_not_offered", POD, _BELOW_POD),
     Cause("asks_too_many", POD),
     Cause("held_by_upgrade", POD, fix="ansible-playbook kubegpu.nodes.upgrade "
-          "-e gpu_upgrade_release=true"),
+          "-e gpu_upgrade_run={run} -e gpu_upgrade_release=true"),
+    Cause("held_by_acceptance", POD, fix="ansible-playbook kubegpu.nodes.accept"),
+    Cause("node_not_accepted", POD, fix="ansible-playbook kubegpu.nodes.accept"),
     Cause("no_node_matches", POD, fix="kubectl uncordon {cordoned}"),
     Cause("not_scheduled", POD, confidence=LIKELY),
     Cause("all_taken", POD, severity=WARNING),

@@ -18,6 +18,7 @@ _POD = re.compile(r"(?:pod|plugin|discovery) (?P<namespace>[a-z0-9-]{1,63})/(?P<
 _PATTERNS = {
     "vendor": re.compile(r"\b(amd|intel|nvidia)_device_plugin_"),
     "cordoned": re.compile(r"(?:^|; )([a-z0-9.-]+): it is cordoned(?=;|$)"),
+    "run": re.compile(r"cordoned by the run ([A-Za-z0-9._-]+) of this collection"),
     "module": re.compile(r"\bmodprobe (amdgpu|i915|xe)\b"),
 }
 
@@ -69,6 +70,7 @@ def _said(root: Observed) -> dict[str, str]:
     texts = {
         "vendor": root.next_step,
         "cordoned": root.evidence,
+        "run": root.evidence,
         "module": f"{root.cause} {root.evidence} {root.next_step}",
     }
     found = {key: pattern.search(texts[key]) for key, pattern in _PATTERNS.items()}

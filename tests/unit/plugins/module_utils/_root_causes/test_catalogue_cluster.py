@@ -123,6 +123,9 @@ QUOTA = (
 )
 HELD = node(gpus=2, cordoned=True)
 HELD["metadata"]["annotations"] = {"kubegpu.nodes/maintenance": '{"run": "gpu-upgrade"}'}
+ACCEPTANCE = {"key": "kubegpu.nodes/acceptance", "value": "pending", "effect": "NoSchedule"}
+ACCEPTING = node(gpus=2, cordoned=True, taints=[ACCEPTANCE])
+ACCEPTING["metadata"]["annotations"] = {"kubegpu.nodes/maintenance": '{"run": "gpu-acceptance"}'}
 TAINTED = node(gpus=2, taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}])
 ADMISSION = {
     "phase": "Failed",
@@ -158,6 +161,10 @@ PODS = {
         "unmet_requirement",
     ),
     "held_by_upgrade": (lambda: asked(train(), HELD), "held_by_upgrade"),
+    "held_by_acceptance": (lambda: asked(train(), ACCEPTING), "held_by_acceptance"),
+    "node_not_accepted": (
+        lambda: asked(train(), node(gpus=2, taints=[ACCEPTANCE])), "node_not_accepted"
+    ),
     "node_not_ready": (lambda: asked(train(), node(gpus=2, ready=False)), "node_not_ready"),
     "gpu_not_offered": (lambda: asked(train(), node()), "gpu_not_offered"),
     "something else is missing": (lambda: asked(train(), node(gpus=2)), "not_scheduled"),
@@ -201,3 +208,13 @@ def test_the_table_of_nodes_says_why_not():
     row = asked(train(), TAINTED, node("n2"), node("n3", gpus=1, ready=False))
     assert [(one["name"], one["fits"]) for one in row["nodes"]] == [("n1", False), ("n3", False)]
     assert "does not tolerate its taint team=a:NoSchedule" in row["nodes"][0]["because"][0]
+
+
+def test_a_node_is_released_by_the_run_that_holds_it():
+    (one,) = diagnose([host(node="n1")], [asked(train(), HELD)], asked=True)["findings"]
+    assert one["fix"] == (
+        "ansible-playbook kubegpu.nodes.upgrade -e gpu_upgrade_run=gpu-upgrade "
+        "-e gpu_upgrade_release=true"
+    )
+    (one,) = diagnose([host(node="n1")], [asked(train(), ACCEPTING)], asked=True)["findings"]
+    assert "kubegpu.nodes.accept" in one["fix"] and "upgrade" not in one["next_step"]
