@@ -53,7 +53,7 @@ def diagnose(
     return {
         "ok": not any(one.observed.severity == ERROR for one in found),
         "findings": [one.to_json() for one in found],
-        "hosts": {host.name: _verdict(host, found) for host in hosts},
+        "hosts": {host.name: _verdict(host, found, asked) for host in hosts},
         "pods": [_pod(pod, found) for pod in pods],
         "unseen": unseen(hosts, asked),
     }
@@ -213,7 +213,7 @@ def _place(one: Observed) -> tuple[Any, ...]:
     )
 
 
-def _verdict(host: Host, found: Sequence[Diagnosis]) -> dict[str, Any]:
+def _verdict(host: Host, found: Sequence[Diagnosis], asked: bool) -> dict[str, Any]:
     own = [one for one in found if one.observed.subject.host == host.name]
     severities = [
         one.observed.severity
@@ -227,6 +227,9 @@ def _verdict(host: Host, found: Sequence[Diagnosis]) -> dict[str, Any]:
         verdict = min(severities, key=SEVERITIES.index)
     else:
         verdict = "ok" if gpus else "no GPU"
+        # Nothing was found, and not all was looked at: a read failed, or the cluster did not answer.
+        if host.failure or (asked and gpus and not host.node):
+            verdict = "partly read"
     return {
         "verdict": verdict,
         "gpus": gpus,

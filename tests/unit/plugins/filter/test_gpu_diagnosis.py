@@ -42,7 +42,7 @@ def test_what_each_host_is_diagnosed_from():
         ("row_remap_failed", "gpu1", ADDRESS), ("gpu_hot", "gpu1", ADDRESS),
     ]  # fmt: skip
     assert {name: one["verdict"] for name, one in result["hosts"].items()} == {
-        "gpu1": "error", "gpu2": "ok", "gpu3": "not read",
+        "gpu1": "error", "gpu2": "partly read", "gpu3": "not read",
     }  # fmt: skip
     unseen = {(row["host"], row["why"]) for row in result["unseen"]}
     assert ("gpu2", "nvidia-smi") in unseen and ("gpu3", "its facts could not be read") in unseen

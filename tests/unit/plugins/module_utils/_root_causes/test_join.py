@@ -303,6 +303,15 @@ def test_a_host_that_was_not_read(failure):
     assert row["why"] == (failure or "its facts could not be read")
 
 
+@pytest.mark.parametrize(("more", "asked", "verdict"), [
+    ({}, False, "ok"), ({"node": "n1"}, True, "ok"), ({}, True, "partly read"),
+    ({"failure": "Traceback"}, False, "partly read"),
+])  # fmt: skip
+def test_what_was_not_looked_at_is_not_ok(more, asked, verdict):
+    result = diagnose([replace(host(seen=health()), **more)], asked=asked)
+    assert (result["hosts"]["gpu1"]["verdict"], result["findings"]) == (verdict, [])
+
+
 def test_hosts_without_gpu():
     result = diagnose([host(facts(gpus=[], nvml=None), seen=health(gpus=()))], asked=True)
     assert result["hosts"]["gpu1"]["verdict"] == "no GPU" and result["unseen"] == []
