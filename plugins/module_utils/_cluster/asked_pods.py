@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,12 @@ Object = Mapping[str, Any]
 
 #: Pods of one name: a Deployment can have thousands, which fail alike.
 _MOST_PODS = 5
+#: What a Deployment and a CronJob add to their names for a ReplicaSet and a Job: a hash in the
+#: characters of Kubernetes' SafeEncodeString, and minutes or seconds.
+_SUFFIXES = {
+    "ReplicaSet": re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5,10}"),
+    "Job": re.compile(r"-[0-9]{8,10}"),
+}
 
 
 @dataclass(frozen=True)
@@ -37,9 +44,12 @@ class Name:
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
-    def begins(self, other: str) -> bool:
-        """Return whether a pod or ReplicaSet of this name belongs to the workload."""
-        return other == self.name or other.startswith(f"{self.name}-")
+    def is_controller(self, kind: str, other: str) -> bool:
+        """Return whether a controller is the workload, or was made by it."""
+        suffix = _SUFFIXES.get(kind)
+        return other == self.name or bool(
+            suffix and other.startswith(self.name) and suffix.fullmatch(other[len(self.name) :])
+        )
 
 
 def read_names(given: Sequence[str], option: str) -> list[Name]:
@@ -115,7 +125,8 @@ def _of_interest(pod: Object) -> tuple[bool, str]:
 def _is_made_by(pod: Object, name: Name) -> bool:
     meta = pod.get("metadata") or {}
     return any(
-        owner.get("controller") and name.begins(str(owner.get("name")))
+        owner.get("controller")
+        and name.is_controller(str(owner.get("kind")), str(owner.get("name")))
         for owner in meta.get("ownerReferences") or ()
     )
 
@@ -128,13 +139,18 @@ def _creation_failures(reader: Reader, name: Name) -> tuple[str, ...]:
             event
             for event in reader.cluster.list(path, fieldSelector="reason=FailedCreate")
             if event.get("reason") == "FailedCreate"
-            and name.begins(str((event.get("involvedObject") or {}).get("name")))
+            and _is_about(event, name)
         ]
     except KubeError as error:
         reader.notes.append(f"The events of {name.namespace} cannot be read: {error.cause}")
         return ()
     bare = PodView(name.namespace, name.name, "", "", False, 0, "")
     return add_events(bare, events).events
+
+
+def _is_about(event: Object, name: Name) -> bool:
+    about = event.get("involvedObject") or {}
+    return name.is_controller(str(about.get("kind")), str(about.get("name")))
 
 
 def explain_missing(name: Name, messages: Sequence[str]) -> dict[str, Any]:

@@ -47,26 +47,39 @@ def test_a_pod_by_its_name_and_not_by_the_beginning_of_it():
 
 def test_the_pods_of_a_deployment_and_of_a_job():
     pods = [
-        owned("web-5d4-a", "web-5d4"), owned("web-5d4-b", "web-5d4"), owned("webhook-1", "webhook"),
+        owned("web-5d4b8c9f7-a", "web-5d4b8c9f7"), owned("web-5d4b8c9f7-b", "web-5d4b8c9f7"),
+        owned("webhook-1", "webhook"),
         owned("train-x", "train", "Job"),
     ]  # fmt: skip
     rows, _reader = ask("default/web", "default/train", nodes=[node()], pods=pods)
     assert rows == [
-        ("web-5d4-a", ["gpu_not_offered"]),
-        ("web-5d4-b", ["gpu_not_offered"]),
+        ("web-5d4b8c9f7-a", ["gpu_not_offered"]),
+        ("web-5d4b8c9f7-b", ["gpu_not_offered"]),
         ("train-x", ["gpu_not_offered"]),
     ]
 
 
+def test_a_workload_whose_name_begins_alike_is_another_one():
+    pods = [
+        owned("web-frontend-7c9d-a", "web-frontend-7c9d5f6b8"),
+        owned("web-frontend-0", "web-frontend", "StatefulSet"),
+        owned("web-29401230-b", "web-29401230", "Job"), owned("web-0", "web", "StatefulSet"),
+    ]  # fmt: skip
+    events = [event("exceeded quota: x", "web-frontend-7c9d5f6b8")]
+    rows, _reader = ask("default/web", nodes=[node()], pods=pods, events=events)
+    assert [name for name, _codes in rows] == ["web-0", "web-29401230-b"]
+    assert ask("default/web", pods=pods[:2], events=events)[0] == [("web", ["pod_unknown"])]
+
+
 def test_a_deployment_of_thousands_is_shown_by_some_that_are_not_ready():
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    pods = [owned(f"web-1-{number:03}", "web-1", status=ready) for number in range(100)]
-    pods += [owned(f"web-1-x{number}", "web-1") for number in range(7)]
+    pods = [owned(f"web-1-{number:03}", "web-5d4b8c9f7", status=ready) for number in range(100)]
+    pods += [owned(f"web-1-x{number}", "web-5d4b8c9f7") for number in range(7)]
     rows, _reader = ask("default/web", nodes=[node(gpus=200)], pods=pods)
     assert [name for name, _codes in rows] == [f"web-1-x{number}" for number in range(5)]
 
 
-def event(message, name="web-5d4", reason="FailedCreate"):
+def event(message, name="web-5d4b8c9f7", reason="FailedCreate"):
     return {"metadata": {}, "reason": reason, "message": message, "type": "Warning",
             "involvedObject": {"kind": "ReplicaSet", "name": name}}  # fmt: skip
 
