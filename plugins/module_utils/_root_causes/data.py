@@ -197,7 +197,6 @@ _OF_GPU = (
     Cause("xid", GPU, (BUS,)),
     Cause("gpu_needs_reset", GPU, (BUS, GPU), fix=REBOOT),
     Cause("recovery_action", GPU, (BUS, GPU), fix=REBOOT),
-    Cause("reset_required", GPU, (BUS, GPU), fix=REBOOT),
     Cause("gpu_init_failed", GPU, (BUS, MODULE, GPU), fix=REBOOT),
     Cause("gpu_probe_failed", GPU, (BUS, MODULE, GPU)),
     Cause("driver_message", GPU, (BUS, MODULE, GPU)),
