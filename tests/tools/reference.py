@@ -158,6 +158,16 @@ def _findings() -> dict[str, Entry]:
     return found
 
 
+#: Causes whose text is made of parts, which the source does not have in one place.
+_SAID = {
+    "grid_driver_on_whole_gpu": "... at ... is a whole GPU, but the driver ... is a GRID driver.",
+    "gpu_not_bound": "... at ... is bound to ..., not to the driver that it needs.",
+    "cluster_not_asked": "The cluster could not be asked: ....",
+    "node_uncertain": "Several nodes of the cluster fit the host, or one node fits several.",
+    "pod_failed": "The pod ... ended with an error that is not known.",
+}
+
+
 def diagnose_page() -> str:
     """Return docs/diagnose.md with the table of causes as it is now."""
     found = _findings()
@@ -165,7 +175,7 @@ def diagnose_page() -> str:
     for code, row in CAUSES.items():
         because = ", ".join(f"`{one}`" for one in row.because) or "-"
         fix = row.fix.replace("{{", "{").replace("}}", "}").replace("{reboot}", "a reboot")
-        said = _cell(found[code].cause) if code in found else ""
+        said = _cell((found[code].cause if code in found else "") or _SAID.get(code, ""))
         cells = (f"`{code}`", row.layer, said, because, f"`{fix}`" if fix else "-")
         rows.append(f"| {' | '.join(cells)} |")
     head = ["| id | layer | cause | folded into | fix |", "| --- | --- | --- | --- | --- |"]

@@ -138,8 +138,7 @@ def _creation_failures(reader: Reader, name: Name) -> tuple[str, ...]:
         events = [
             event
             for event in reader.cluster.list(path, fieldSelector="reason=FailedCreate")
-            if event.get("reason") == "FailedCreate"
-            and _is_about(event, name)
+            if event.get("reason") == "FailedCreate" and _is_about(event, name)
         ]
     except KubeError as error:
         reader.notes.append(f"The events of {name.namespace} cannot be read: {error.cause}")

@@ -227,7 +227,7 @@ def _verdict(host: Host, found: Sequence[Diagnosis], asked: bool) -> dict[str, A
         verdict = min(severities, key=SEVERITIES.index)
     else:
         verdict = "ok" if gpus else "no GPU"
-        # Nothing was found, and not all was looked at: a read failed, or the cluster did not answer.
+        # Nothing was found, but a read failed, or the cluster did not answer.
         if host.failure or (asked and gpus and not host.node):
             verdict = "partly read"
     return {

@@ -55,9 +55,7 @@ def _cluster(result: Object) -> list[dict[str, Any]]:
 
 def _unseen(result: Object, host: str) -> list[str]:
     return [
-        f"not seen: {row['what']} ({row['why']})"
-        for row in result["unseen"]
-        if row["host"] == host
+        f"not seen: {row['what']} ({row['why']})" for row in result["unseen"] if row["host"] == host
     ]
 
 
