@@ -143,7 +143,7 @@ _OF_MODULE = (
     Cause("driver_not_loaded", MODULE, (BUS, MODULE), fix=_DRIVER),
     Cause("drm_driver_not_loaded", MODULE, (BUS, MODULE), fix="modprobe {module}"),
     Cause("gpu_not_bound", MODULE, (BUS, MODULE), fix=_DRIVER),
-    Cause("device_nodes_missing", MODULE, (BUS, MODULE), 
+    Cause("device_nodes_missing", MODULE, (BUS, MODULE),
           fix="nvidia-smi -L && nvidia-modprobe -c 0 -u"),
     Cause("no_module_for_next_kernel", MODULE, ("driver_missing",), fix=_DRIVER,
           severity=WARNING, confidence=LIKELY),
