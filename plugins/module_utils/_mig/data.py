@@ -9,8 +9,8 @@ tables are for a plan before the driver is loaded. Sources, read 2026-11: profil
 from NVIDIA's mig-parted 0.15 (config-default.yaml) and the MIG User Guide for R580; placements of
 A100 from the guide, and of H100 NVL and RTX PRO 6000 second-hand, from listings (``-lgipp``) of
 others: on the RTX PRO 6000 a slice of compute has three of memory. The other cards with 7 slices
-are assumed to have the placements of A100 and H100 NVL. The oldest drivers are from "Deployment considerations" of the guide
-for R620.
+are assumed to have the placements of A100 and H100 NVL. The oldest drivers are from "Deployment
+considerations" of the guide for R620.
 """
 
 from __future__ import annotations
