@@ -309,16 +309,19 @@ def _mig_text(
     predicted: bool,
 ) -> list[str]:
     """Return the layout of each GPU that the configuration is for."""
+    devices = mig.get("devices") or ()
+    if not devices:
+        return []
     there = {} if node is None or predicted else {gpu.index: gpu for gpu in read_gpus(node)}
     layouts = []
-    for one in mig.get("devices", ()):
+    for one in devices:
         text = one["before"] if one["waits"] else one["after"]
         if not predicted:
             gpu = there.get(one["index"])
             text = gpu.describe() if gpu else "not known"
         layouts.append(f"{one['index']}: {text}")
     state = "changed" if (result or {}).get("changed") else "unchanged"
-    return [*layouts, state] if layouts else []
+    return [*layouts, state]
 
 
 def _mig_pending(result: Mapping[str, Any] | None) -> list[str]:
