@@ -87,7 +87,7 @@ _value:
     changes), C(interrupts) (whether a mode changes or an instance is destroyed), C(reboot_reason)
     (the GPUs whose mode an earlier run set, and that wait for a reboot), C(devices) (for each GPU
     C(index), C(address), C(uuid), C(mode), C(before), C(after), C(destroy), C(create) and C(keep)
-    with instances as profile and first memory slice, C(waits) (for a reboot), and C(mig_mode) and
+    with instances as profile and first memory slice, C(reboot_reason), and C(mig_mode) and
     C(mig_devices) as they are after the change, before any reboot), C(files) (written for the
     boot), C(stop) (services), C(steps), C(reasons) and C(warnings).
   type: dict

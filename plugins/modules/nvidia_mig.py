@@ -144,7 +144,7 @@ plan:
         keep: []
         before: MIG disabled
         after: 2x 3g.40gb at 0 and 4
-        waits: false
+        reboot_reason: ""
 reboot_required:
   description: Whether the mode of a GPU takes effect with the next boot only.
   returned: success

@@ -237,7 +237,7 @@ class GpuPlan:
             "keep": [one.place for one in self.keep],
             "before": self.before.describe(),
             "after": self.after.describe(),
-            "waits": self.waits,
+            "reboot_reason": self.reboot_reason if self.waits else "",
             "mig_mode": "enabled" if then.enabled else "disabled",
             "mig_devices": list(then.devices),
         }

@@ -174,7 +174,13 @@ def node_result(
             *driver_pending(plans.get("AMD driver"), results.get("AMD driver")),
             *_mig_pending(results.get("mig")),
             *restarts,
-            *(text for plan in plans.values() for text in plan.get("warnings", ())),
+            *(
+                text
+                for plan in plans.values()
+                for text in plan.get("warnings", ())
+                # What the plan says of a reboot is in the result, unless this run rebooted.
+                if text not in [one["reboot_reason"] for one in mig.get("devices", ())]
+            ),
         ],
     }
 
@@ -315,7 +321,7 @@ def _mig_text(
     there = {} if node is None or predicted else {gpu.index: gpu for gpu in read_gpus(node)}
     layouts = []
     for one in devices:
-        text = one["before"] if one["waits"] else one["after"]
+        text = one["before"] if one["reboot_reason"] else one["after"]
         if not predicted:
             gpu = there.get(one["index"])
             text = gpu.describe() if gpu else "not known"

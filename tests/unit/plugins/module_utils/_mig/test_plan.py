@@ -51,7 +51,7 @@ def test_layout_before_and_after_are_told_for_each_gpu(tmp_path):
         "keep": [],
         "before": "MIG disabled",
         "after": "2x 3g.40gb at 0 and 4",
-        "waits": False,
+        "reboot_reason": "",
         "mig_mode": "enabled",
         "mig_devices": ["3g.40gb", "3g.40gb"],
     }

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
     cluster_rows,
     plan_rows,
@@ -107,7 +109,7 @@ def test_what_would_change_in_the_cluster():
     assert [row["changes"] for row in rows] == [["none"], ["apply DaemonSet"]]
 
 
-MIG = {"index": 0, "before": "MIG disabled", "after": "2x 3g.40gb at 0 and 4", "waits": False}
+MIG = {"index": 0, "before": "MIG disabled", "after": "2x 3g.40gb at 0 and 4", "reboot_reason": ""}
 
 
 def mig_rows(facts, plan, predicted=False, **result):
@@ -141,5 +143,17 @@ def test_check_mode_shows_the_mig_layout_that_the_run_will_make(tmp_path):
     rows = mig_rows(facts, MIG, predicted=True)
     assert rows[0]["mig"] == ["0: 2x 3g.40gb at 0 and 4", "changed"]
     # A mode that waits for a reboot is not made by the run.
-    rows = mig_rows(facts, {**MIG, "waits": True}, predicted=True)
+    rows = mig_rows(facts, {**MIG, "reboot_reason": "GPU 0 waits"}, predicted=True)
     assert rows[0]["mig"][0] == "0: MIG disabled"
+
+
+@pytest.mark.parametrize("rebooted", [True, False])
+def test_a_reboot_for_mig_is_open_once_and_not_after_it(tmp_path, rebooted):
+    facts = MigNode(tmp_path, card(0, "2330")).facts()
+    reason = "" if rebooted else "GPU 0 waits"
+    result = {"reboot_required": not rebooted, "reboot_reason": reason}
+    plan = {**MIG, "reboot_reason": "GPU 0 waits"}
+    variables = {"nvidia_mig_plan": {"devices": [plan], "warnings": ["GPU 0 waits", "other"]}}
+    hostvars = {"a": planned(facts=facts, nvidia_mig_result=result, **variables)}
+    (row,) = result_rows(["a"], hostvars, ["a"])
+    assert row["open"] == ([] if rebooted else ["reboot: GPU 0 waits"]) + ["other"]
