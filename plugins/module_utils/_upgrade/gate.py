@@ -61,6 +61,19 @@ def judge(
     :param diag: the result of ``dcgmi diag``, by Ansible's ``command``.
     :param boot: the boot of the node, which its kubelet has to report.
     """
+    found = _judge_node(row, reboot, boot)
+    if "layers" in gates:
+        found += judge_layers([one for one in layers if one["layer"] not in _OF_CLUSTER], "node")
+    if "pod" in gates:
+        found += judge_layers([one for one in layers if one["layer"] in _OF_CLUSTER], "cluster")
+    if "health" in gates:
+        found += judge_health(health)
+    if "dcgm" in gates:
+        found += judge_diag(diag or {})
+    return found
+
+
+def _judge_node(row: Object | None, reboot: str, boot: str) -> list[Finding]:
     found = []
     if reboot:
         found.append(
@@ -91,14 +104,6 @@ def judge(
                 "Look at the kubelet: journalctl -u kubelet.",
             )
         )
-    if "layers" in gates:
-        found += judge_layers([one for one in layers if one["layer"] not in _OF_CLUSTER], "node")
-    if "pod" in gates:
-        found += judge_layers([one for one in layers if one["layer"] in _OF_CLUSTER], "cluster")
-    if "health" in gates:
-        found += judge_health(health)
-    if "dcgm" in gates:
-        found += judge_diag(diag or {})
     return found
 
 
