@@ -108,12 +108,14 @@ def make_sentence(nodes: Sequence[Node]) -> str:
     if not nodes:
         return "The report has no nodes."
     if not total:
-        return f"None of the {_nodes(len(nodes))} has a GPU."
+        if len(nodes) == 1:
+            return "The only node has no GPU."
+        return f"None of the {len(nodes)} nodes has a GPU."
     ready = counts[READY] + counts[ATTENTION]
     if ready == total:
         first = "The only node is ready" if total == 1 else f"All {total} nodes are ready"
     else:
-        first = f"{ready} of {_nodes(total)} {'is' if ready == 1 else 'are'} ready"
+        first = f"{ready} of {_nodes(total)} {'is' if 1 in (ready, total) else 'are'} ready"
     parts = [f"{first} for GPU containers"]
     if counts[FAILED]:
         parts.append(f"{counts[FAILED]} {_be(counts[FAILED])} not: {_named(nodes)}")

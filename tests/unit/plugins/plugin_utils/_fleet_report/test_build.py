@@ -59,10 +59,10 @@ def test_the_sentence_and_the_states():
     ("hosts", "sentence"),
     [
         ([], "The report has no nodes."),
-        (["cpu-01"], "None of the 1 node has a GPU."),
+        (["cpu-01"], "The only node has no GPU."),
         (["gpu-01"], "The only node is ready for GPU containers."),
         (["gpu-01", "gpu-03", "cpu-01"], "All 2 nodes are ready for GPU containers."),
-        (["gone-01"], "0 of 1 node are ready for GPU containers; 1 could not be read."),
+        (["gone-01"], "0 of 1 node is ready for GPU containers; 1 could not be read."),
     ],
 )
 def test_the_sentence_of_small_fleets(hosts, sentence):
