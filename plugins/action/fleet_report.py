@@ -24,6 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.build 
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.sources import (
     host_sources,
+    others,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types import (
     HIDDEN,
@@ -58,7 +59,7 @@ class ActionModule(ActionBase):
                 "previous": {"type": "path"},
                 "hide": {"type": "list", "elements": "str", "choices": HIDDEN, "default": []},
                 "applied": {"type": "bool", "default": False},
-                "diagnoses": {"type": "dict", "default": {}},
+                "diagnosis": {"type": "dict", "default": {}},
             }
         )
         there = _read(os.path.join(options["dest"], _JSON))
@@ -67,10 +68,11 @@ class ActionModule(ActionBase):
         sources = host_sources(
             options["hosts"],
             (task_vars or {})["hostvars"],
-            options["diagnoses"],
+            options["diagnosis"],
             options["applied"],
         )
-        report = build(sources, request, previous)
+        rest = others(options["hosts"], options["diagnosis"])
+        report = build(sources, request, previous, rest)
         files = {os.path.join(options["dest"], name): render for name, render in _FILES.items()}
         changed = content(there) != content(json.loads(dump(report)))
         changed = changed or not all(map(os.path.exists, files))

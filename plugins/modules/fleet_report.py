@@ -50,16 +50,15 @@ options:
     choices: [serial, uuid, address, machine_id]
     default: []
   applied:
-    description: Whether the plans of the hosts were applied in this run. Their changes are then no
-      longer to be done.
+    description: Whether this run applies the plans of the hosts. The changes of a host that it got
+      to are then no longer to be done.
     type: bool
     default: false
-  diagnoses:
+  diagnosis:
     description:
-      - Causes that a diagnosis found, as a list for each host, with C(id), C(severity) (V(error),
-        V(warning) or V(info)), C(subject), C(cause), C(evidence), C(next_step), C(fix),
-        C(confidence) and C(follows) (what follows from the cause).
-      - If one of them is an error, they replace what the report would say of layers and health.
+      - The result of P(kubegpu.nodes.gpu_diagnosis#filter) with V(diagnose).
+      - For its hosts, its verdict and its causes replace what the report would say of layers,
+        health and facts. Causes of pods, and of no host, become part of what is to be done.
     type: dict
     default: {}
 attributes:
@@ -107,7 +106,7 @@ summary:
     sentence: 39 of 40 nodes are ready for GPU containers; 1 could not be read.
     nodes: 40
     gpus: 156
-    states: {failed: 0, unknown: 1, attention: 0, ready: 39, no_gpu: 0}
+    states: {failed: 0, unknown: 1, partly: 0, attention: 0, ready: 39, no_gpu: 0}
 changes:
   description: What has changed since the earlier report, with C(node), C(kind) and C(text).
   returned: always
@@ -116,8 +115,8 @@ changes:
   sample:
     - {node: gpu7, kind: version, text: "Driver: 570.195.03 → 580.126.09"}
 actions:
-  description: What is to be done, by root cause, with C(id), C(severity), C(cause), C(next_step)
-    and C(nodes).
+  description: What is to be done, by root cause, with C(id), C(severity), C(cause), C(next_step),
+    C(fix) and C(nodes), of which one without a name stands for a pod or the cluster.
   returned: always
   type: list
   elements: dict

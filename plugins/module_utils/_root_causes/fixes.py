@@ -14,7 +14,9 @@ from .data import CAUSES
 from .types import Observed
 
 # How findings of nodes name a pod or DaemonSet, a variable, a node, and a kernel module.
-_POD = re.compile(r"(?:pod|plugin|discovery) (?P<namespace>[a-z0-9-]{1,63})/(?P<name>[a-z0-9.-]+)")
+POD_NAME = re.compile(
+    r"(?:pod|plugin|discovery) (?P<namespace>[a-z0-9-]{1,63})/(?P<name>[a-z0-9.-]+)"
+)
 _PATTERNS = {
     "vendor": re.compile(r"\b(amd|intel|nvidia)_device_plugin_"),
     "cordoned": re.compile(r"(?:^|; )([a-z0-9.-]+): it is cordoned(?=;|$)"),
@@ -61,7 +63,7 @@ def _pod(root: Observed) -> tuple[str, str]:
     if root.subject.pod:
         namespace, _slash, name = root.subject.pod.partition("/")
         return namespace, name
-    found = _POD.search(f"{root.cause} {root.next_step}")
+    found = POD_NAME.search(f"{root.cause} {root.next_step}")
     return (found["namespace"], found["name"].rstrip(".")) if found else ("", "")
 
 

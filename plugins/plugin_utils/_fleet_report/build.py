@@ -13,23 +13,33 @@ from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.collection import COLLECTION
 
+from .actions import make_actions
 from .changes import find_changes
-from .fleet import count_states, find_drift, make_actions, make_sentence
+from .fleet import count_states, find_drift, make_sentence
+from .judge import diagnosed
 from .nodes import make_node
 from .texts import Hider, text
-from .types import SCHEMA, Request, Source
+from .types import SCHEMA, Others, Request, Source, Unseen
 
 #: What two reports of one fleet can differ in although nothing has changed.
 _OF_THE_REPORT = ("generated", "previous", "changes")
 
 
-def build(sources: Sequence[Source], request: Request, previous: Any = None) -> dict[str, Any]:
+def build(
+    sources: Sequence[Source], request: Request, previous: Any = None, others: Others | None = None
+) -> dict[str, Any]:
     """Return the report as JSON values.
 
     :param previous: the JSON of the earlier report; None without one.
+    :param others: what a diagnosis found that is not about a node.
     """
     nodes = sorted(map(make_node, sources), key=lambda node: node.name)
     hide = Hider(request.hide, sources)
+    others = others or Others()
+    more = [(text(one.get("host")), diagnosed(one)) for one in others.findings]
+    found = [(node.name, cause) for node in nodes for cause in node.causes] + more
+    unseen = [Unseen(text(one.get("what")), text(one.get("why"))) for one in others.unseen]
+    places = {text(source.name): source.node for source in sources}
     shown = hide([_json(node) for node in nodes])
     compared, changes = find_changes(previous, shown)
     return {
@@ -39,16 +49,17 @@ def build(sources: Sequence[Source], request: Request, previous: Any = None) -> 
         "generated": text(request.generated),
         "hidden": sorted(request.hide),
         "summary": {
-            "sentence": hide(make_sentence(nodes)),
+            "sentence": hide(make_sentence(nodes, [cause for _host, cause in more])),
             "nodes": len(nodes),
             "gpus": sum(len(node.gpus) for node in nodes),
             "states": count_states(nodes),
         },
         "previous": _json(compared),
         "changes": hide([_json(one) for one in changes]),
-        "actions": hide([_json(one) for one in make_actions(nodes)]),
+        "actions": hide([_json(one) for one in make_actions(found, places)]),
         "drift": hide([_json(one) for one in find_drift(nodes)]),
         "nodes": shown,
+        "unseen": hide([_json(one) for one in unseen]),
     }
 
 

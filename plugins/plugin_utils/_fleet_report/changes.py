@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .texts import mapping, sequence, text
-from .types import FAILED, INFO, READY, SCHEMA, UNKNOWN, Change, Previous
+from .types import FAILED, INFO, NOT_KNOWN, PARTLY, READY, SCHEMA, UNKNOWN, Change, Previous
 
 #: By what a GPU is known again, the best first.
 _IDENTITIES = ("uuid", "serial", "address")
 _WORDS = {
     "failed": "failed",
     "unknown": "not read",
+    "partly": "read in part",
     "attention": "ready, with attention needed",
     "ready": "ready",
     "no_gpu": "without a GPU",
@@ -84,7 +85,9 @@ def _node(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[Chan
         return found
     found += _versions(name, mapping(before.get("versions")), now["versions"])
     found += _gpus(name, sequence(before.get("gpus")), now["gpus"])
-    found += _causes(name, sequence(before.get("causes")), now["causes"])
+    causes = _causes(name, sequence(before.get("causes")), now["causes"])
+    # What was not seen of a node that was read in part may still be there.
+    found += [one for one in causes if one.kind != "cause_gone" or now["state"] != PARTLY]
     return found
 
 
@@ -96,7 +99,7 @@ def _state(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list
     kind = "state"
     if new in (FAILED, UNKNOWN):
         kind = "broke"
-    elif new == READY or old in (FAILED, UNKNOWN):
+    elif new == READY or (old in (FAILED, UNKNOWN) and new != PARTLY):
         kind = "recovered"
     return [Change(name, kind, was)]
 
@@ -106,7 +109,7 @@ def _versions(name: str, before: Mapping[str, Any], now: Mapping[str, str]) -> l
     for what in dict.fromkeys((*before, *now)):
         # The GPUs are told one by one.
         old, new = text(before.get(what)), now.get(what, "")
-        if what != "GPUs" and old != new:
+        if what != "GPUs" and old != new and NOT_KNOWN not in (old, new):
             found.append(Change(name, "version", f"{what}: {old or 'none'} → {new or 'none'}"))
     return found
 

@@ -55,7 +55,9 @@ def render(report: Mapping[str, Any]) -> str:
         )
     )
     nodes = report["nodes"]
-    unseen: dict[tuple[str, str], list[str]] = {}
+    unseen: dict[tuple[str, str], list[str]] = {
+        (one["what"], one["why"]): [] for one in report["unseen"]
+    }
     for node in nodes:
         for one in node["unseen"]:
             unseen.setdefault((one["what"], one["why"]), []).append(node["name"])

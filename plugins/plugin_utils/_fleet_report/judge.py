@@ -18,6 +18,15 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types i
     Observed,
     Subject,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
+    BAD,
+    BLOCKED,
+    KEPT,
+    NOT_STARTED,
+    REFUSED,
+    ROLLED_BACK,
+    UNREACHABLE,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS, NVML
 
 from .texts import mapping, sequence, text, texts
@@ -27,6 +36,7 @@ from .types import (
     FAILED,
     INFO,
     NO_GPU,
+    PARTLY,
     READY,
     SEVERITIES,
     UNKNOWN,
@@ -40,14 +50,28 @@ _SEEN, _NEXT = "Seen: ", "Next step: "
 _SITE = "ansible-playbook kubegpu.nodes.site"
 #: What is left after a run, by how its text begins, and the id of the cause.
 _LEFT = {"reboot": "reboot_pending", "restart": "restart_pending"}
-#: Outcomes of an upgrade after which a node is not as asked for.
-_BAD_OUTCOMES = ("failed", "blocked", "rolled_back", "kept", "refused")
+#: Of a diagnosis that found nothing on a host of which not all was read.
+_PARTLY = "partly read"
+_UPGRADE = "ansible-playbook kubegpu.nodes.upgrade"
+#: How the upgrade of a node ended, where it is not as asked for.
+_ENDED = {
+    FAILED: "The upgrade of the node failed, and the node stays out of work.",
+    UNREACHABLE: "The connection to the node was lost during its upgrade, and the node stays out "
+    "of work.",
+    ROLLED_BACK: "The upgrade of the node failed, and the node has its earlier versions again.",
+    BLOCKED: "The node could not be taken out of work for its upgrade.",
+    REFUSED: "The upgrade of the node is refused.",
+    NOT_STARTED: "The upgrade of the node was not begun.",
+}
+#: The findings of these do not say how the upgrade ended.
+_TOLD = (UNREACHABLE, ROLLED_BACK, NOT_STARTED)
 
 
 def find_causes(source: Source) -> list[Cause]:
     """Return why a host is not as it should be, the worst first; what follows is folded in."""
     if source.facts is None:
-        return [_not_read(source)]
+        # The cluster may know of the node.
+        return [_not_read(source), *map(diagnosed, source.diagnosis or ())]
     found = [
         *_failure(source),
         *_node_causes(source),
@@ -69,6 +93,8 @@ def state(source: Source, causes: Sequence[Cause]) -> str:
     severities = {one.severity for one in causes}
     if ERROR in severities:
         return FAILED
+    if source.verdict == _PARTLY or (source.verdict and source.failure):
+        return PARTLY
     if not source.facts["gpus"] or gpu_vendor(source.facts["gpus"]) == "none":
         return NO_GPU
     return ATTENTION if WARNING in severities else READY
@@ -106,20 +132,18 @@ def _told(failure: Object) -> Cause | None:
 
 def _failure(source: Source) -> list[Cause]:
     told = _told(source.failure)
+    if told and source.verdict:
+        # A diagnosis changes nothing: a part of the node was not read.
+        told = replace(told, severity=WARNING)
     return [told] if told else []
 
 
 def _node_causes(source: Source) -> list[Cause]:
     """Return what is wrong with the node itself: by its diagnosis, or by what was read."""
-    problems = _problems(source)
     if source.diagnosis is not None:
-        diagnosed = [_diagnosed(one) for one in source.diagnosis]
-        if any(one.severity == ERROR for one in diagnosed):
-            # It has looked at layers and health.
-            return diagnosed
-        ids = {one.id for one in diagnosed}
-        rest = [*_layers(source), *_health(source)]
-        return [*diagnosed, *(one for one in rest if one.id not in ids)]
+        # It has looked at layers, health and facts, and has left out what is no fault.
+        return [*map(diagnosed, source.diagnosis), *_partly(source)]
+    problems = _problems(source)
     health = _health(source)
     layers = _layers(source)
     if layers and layers[0].subject.startswith(NVML):
@@ -148,35 +172,38 @@ def _is_why(health: Cause, layer: Cause) -> bool:
     return explains(seen, Observed(layer.id, Subject(), ERROR, NVML, layer.cause, layer.evidence))
 
 
-def _diagnosed(one: Object) -> Cause:
+def _partly(source: Source) -> list[Cause]:
+    """Return that not all of a host was read in which a diagnosis found nothing."""
+    if source.verdict != _PARTLY or source.failure:
+        return []
+    unseen = (f"{text(one.get('what'))} ({text(one.get('why'))})" for one in source.unseen)
+    return [
+        Cause(
+            "partly_read",
+            WARNING,
+            "A part of the node could not be read, so that nobody knows whether it is ready.",
+            evidence="; ".join(texts(unseen)),
+            next_step="See to what could not be seen, then run diagnose again.",
+        )
+    ]
+
+
+def diagnosed(one: Object) -> Cause:
+    """Return a root cause of a diagnosis."""
     severity = text(one.get("severity"))
+    pod = text(one.get("pod"))
     return Cause(
         text(one.get("id")) or "diagnosed",
         severity if severity in SEVERITIES else ERROR,
         text(one.get("cause")),
-        _subject(one.get("subject")),
-        _joined(one.get("evidence")),
+        # The host is told beside it.
+        f"pod {pod}" if pod else text(one.get("gpu")),
+        text(one.get("evidence")),
         text(one.get("next_step")),
-        _joined(one.get("fix")),
+        text(one.get("fix")),
         text(one.get("confidence")),
         texts(sequence(one.get("follows"))),
     )
-
-
-def _subject(value: Any) -> str:
-    """Return a subject; one in parts, such as a GPU and a pod, without its host."""
-    parts = mapping(value)
-    if parts:
-        return " ".join(texts(one for key, one in parts.items() if key not in ("host", "node")))
-    return text(value)
-
-
-def _joined(value: Any) -> str:
-    items = sequence(value)
-    parts = mapping(value)
-    if parts:
-        items = [f"{key}: {one}" for key, one in parts.items() if one]
-    return "; ".join(texts(items)) if items else "" if parts or value == [] else text(value)
 
 
 def _layers(source: Source) -> list[Cause]:
@@ -261,12 +288,16 @@ def _driver_loaded(facts: Mapping[str, Any]) -> bool:
 
 
 def _upgrade(source: Source) -> list[Cause]:
-    if text(source.upgrade.get("outcome")) not in _BAD_OUTCOMES:
+    """Return why the upgrade left the node otherwise than asked for."""
+    outcome = text(source.upgrade.get("outcome"))
+    if outcome not in BAD:
         return []
-    return [
+    # Pods do not come back to a node that stays out of work.
+    severity = ERROR if outcome in KEPT else WARNING
+    found = [
         Cause(
             text(one.get("code")) or "upgrade_failed",
-            WARNING,
+            severity,
             text(one.get("cause")),
             "upgrade",
             text(one.get("evidence")),
@@ -274,6 +305,19 @@ def _upgrade(source: Source) -> list[Cause]:
         )
         for one in sequence(source.upgrade.get("findings"))
     ]
+    if found and outcome not in _TOLD:
+        return found
+    because = "rolled_back_because" if outcome == ROLLED_BACK else "stopped"
+    ended = Cause(
+        f"upgrade_{outcome}",
+        severity,
+        _ENDED[outcome],
+        "upgrade",
+        text(source.upgrade.get(because)),
+        "Repair what the evidence or the other findings name, then run upgrade again.",
+        _UPGRADE,
+    )
+    return [ended, *found]
 
 
 def _acceptance(source: Source) -> list[Cause]:

@@ -31,7 +31,7 @@ def render(report: Mapping[str, Any]) -> str:
             *_drift(report["drift"]),
             *_inventory(nodes),
             *_details(nodes),
-            *_unseen(nodes),
+            *_unseen(report),
         ]
     )
 
@@ -69,9 +69,11 @@ def _actions(actions: Sequence[Mapping[str, Any]]) -> list[str]:
         return [*lines, "Nothing.", ""]
     rows = []
     for one in actions:
-        names = dict.fromkeys(node["node"] for node in one["nodes"])
+        names = dict.fromkeys(node["node"] for node in one["nodes"] if node["node"])
+        subjects = dict.fromkeys(node["subject"] for node in one["nodes"])
+        which = limited(list(names) or list(filter(None, subjects)))
         what = one["next_step"] + (f"\n{one['fix']}" if one["fix"] else "")
-        rows.append((one["severity"], len(names), one["cause"], what, limited(list(names))))
+        rows.append((one["severity"], len(names), one["cause"], what, which))
     return [*lines, *_table(("Severity", "Nodes", "Cause", "Next step", "Which"), rows)]
 
 
@@ -138,7 +140,12 @@ def _cause(one: Mapping[str, Any]) -> str:
     return "<br>".join(parts)
 
 
-def _unseen(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    rows = [(node["name"], one["what"], one["why"]) for node in nodes for one in node["unseen"]]
+def _unseen(report: Mapping[str, Any]) -> list[str]:
+    rows = [("", one["what"], one["why"]) for one in report["unseen"]]
+    rows += [
+        (node["name"], one["what"], one["why"])
+        for node in report["nodes"]
+        for one in node["unseen"]
+    ]
     lines = ["## What could not be seen", ""]
     return [*lines, *(_table(("Node", "What", "Why"), rows) if rows else ["Nothing.", ""])]

@@ -10,9 +10,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import VERIFIED
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import RUNTIME
+
 from .judge import find_causes, layer_name, remarks, state
 from .texts import mapping, number, sequence, text, texts
 from .types import (
+    NOT_KNOWN,
     UNKNOWN,
     Decision,
     Gpu,
@@ -26,6 +30,8 @@ from .types import (
 )
 
 _STATUS = {True: "ok", False: "failed", None: "not tried"}
+_SECURE_BOOT = {True: "on", False: "off"}
+_ROOT = "only root can read it (become)"
 #: Layers that are not tried for a reason that is seen elsewhere.
 _OBVIOUS = frozenset({"waits", "needs_driver", "no_gpu", "not_asked"})
 _RUNTIMES = {"containerd": "containerd", "docker": "Docker", "crio": "CRI-O"}
@@ -52,7 +58,7 @@ def make_node(source: Source) -> Node:
         versions=_versions(facts, len(gpus)) if gpus else {},
         gpus=tuple(gpus),
         place=_place(source.cluster),
-        layers=tuple(map(_layer, source.layers or ())),
+        layers=tuple(_layer(one, source.root) for one in source.layers or ()),
         causes=tuple(causes),
         decisions=tuple(_decisions(source.plan)) if current != UNKNOWN else (),
         notes=remarks(source) if current != UNKNOWN else (),
@@ -96,7 +102,7 @@ def _versions(facts: Object, gpus: int) -> dict[str, str]:
         },
         "Fabric manager": ", ".join(texts(fabric)),
         "Kernel": text(mapping(facts.get("os")).get("kernel")),
-        "Secure Boot": {True: "on", False: "off"}.get(bool(facts.get("secure_boot")), ""),
+        "Secure Boot": _SECURE_BOOT.get(facts.get("secure_boot"), NOT_KNOWN),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -221,8 +227,11 @@ def _place(node: Object | None) -> Place | None:
     )
 
 
-def _layer(layer: Object) -> Layer:
+def _layer(layer: Object, root: bool) -> Layer:
     ok = layer.get("ok")
+    if ok is False and not root and VERIFIED.get(text(layer["layer"])) == RUNTIME:
+        # A runtime that denies another user an answer is no fault.
+        return Layer(text(layer["layer"]), _STATUS[None], text(layer.get("subject")), _ROOT)
     shown = layer.get("proof") if ok else layer.get("cause")
     return Layer(
         text(layer["layer"]),
@@ -244,6 +253,9 @@ def _decisions(plan: Object) -> list[Decision]:
 
 def _unseen(source: Source) -> list[Unseen]:
     found = [Unseen(text(one.get("what")), text(one.get("why"))) for one in source.unseen]
+    if source.verdict:
+        # The diagnosis tells all but the layers that were not tried.
+        return list(dict.fromkeys((*found, *_untried(source))))
     if source.facts is None:
         why = text(source.failure.get("message")).splitlines()
         return [Unseen("the node", why[0] if why else "it could not be read"), *found]
@@ -251,11 +263,7 @@ def _unseen(source: Source) -> list[Unseen]:
         return found
     if source.layers is None:
         found.append(Unseen("layers", "nothing verified them in this run"))
-    found += [
-        Unseen(layer_name(one), text(one.get("cause")))
-        for one in source.layers or ()
-        if one.get("ok") is None and one.get("cause") and one.get("code") not in _OBVIOUS
-    ]
+    found += _untried(source)
     found += [
         Unseen(text(one.get("what")), text(one.get("why")))
         for one in sequence(mapping(source.health).get("unseen"))
@@ -263,3 +271,11 @@ def _unseen(source: Source) -> list[Unseen]:
     if mapping(source.facts.get("driver")).get("managed", False) is None:
         found.append(Unseen("record of this collection", "only root can read it"))
     return list(dict.fromkeys(found))
+
+
+def _untried(source: Source) -> list[Unseen]:
+    return [
+        Unseen(layer_name(one), text(one.get("cause")))
+        for one in source.layers or ()
+        if one.get("ok") is None and one.get("cause") and one.get("code") not in _OBVIOUS
+    ]

@@ -18,7 +18,7 @@ from .types import HIDDEN, Object, Source
 
 _MARK = "(hidden)"
 #: A function of a GPU, in the forms of the kernel, of nvidia-smi and of Xids.
-_ADDRESS = re.compile(
+ADDRESS = re.compile(
     r"\b(?:[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?"
     r"|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\b"
 )
@@ -71,7 +71,7 @@ class Hider:
         if "uuid" in self._hide:
             patterns.append(_UUID.pattern)
         if "address" in self._hide:
-            patterns.append(_ADDRESS.pattern)
+            patterns.append(ADDRESS.pattern)
         self._pattern = re.compile("|".join(patterns)) if patterns else None
 
     def _known(self, sources: Iterable[Source]) -> set[str]:

@@ -18,9 +18,12 @@ SCHEMA = "kubegpu.nodes/report/1"
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
 
-#: States of a node, the worst first.
-FAILED, UNKNOWN, ATTENTION, READY, NO_GPU = "failed", "unknown", "attention", "ready", "no_gpu"
-STATES = (FAILED, UNKNOWN, ATTENTION, READY, NO_GPU)
+#: States of a node, the worst first. Of one that was read in part, nothing bad was seen.
+FAILED, UNKNOWN, PARTLY = "failed", "unknown", "partly"
+ATTENTION, READY, NO_GPU = "attention", "ready", "no_gpu"
+STATES = (FAILED, UNKNOWN, PARTLY, ATTENTION, READY, NO_GPU)
+#: A version that could not be read; it differs from no other one.
+NOT_KNOWN = "unknown"
 
 #: What can be left out of a report, by the name of the GPU's value.
 HIDDEN = ("serial", "uuid", "address", "machine_id")
@@ -32,14 +35,17 @@ class Source:
 
     :param facts: the fact ``gpu_node``; None if the node was not read.
     :param plan: its row of the plan table.
-    :param applied: whether the plan was applied in this run.
+    :param applied: whether the plan of this host was applied in this run.
     :param left: what is still to be done after the run, as the result table has it.
     :param layers: results of the verification; None if it was not verified.
     :param health: result of ``gpu_node_health``; None if it was not read.
-    :param diagnosis: causes that a diagnosis found; None without one.
+    :param diagnosis: root causes of the host itself that a diagnosis found; None without one.
+    :param verdict: that of the diagnosis; empty without one.
+    :param root: whether the host was read as root.
     :param failure: why the run stopped at this host, as ``kubegpu_failure`` has it.
     :param upgrade: how its upgrade ended.
     :param cluster: its node in the cluster, as ``gpu_cluster_info`` has it.
+    :param node: the name of its node in the cluster; empty if it is not known.
     :param unseen: what could not be read, and why.
     """
 
@@ -51,9 +57,24 @@ class Source:
     layers: tuple[Object, ...] | None = None
     health: Object | None = None
     diagnosis: tuple[Object, ...] | None = None
+    verdict: str = ""
+    root: bool = True
     failure: Object = field(default_factory=dict)
     upgrade: Object = field(default_factory=dict)
     cluster: Object | None = None
+    node: str = ""
+    unseen: tuple[Object, ...] = ()
+
+
+@dataclass(frozen=True)
+class Others:
+    """What a diagnosis found that is not about a node of the report.
+
+    :param findings: root causes of pods, and those of no host.
+    :param unseen: what could not be seen and belongs to no host, such as the cluster.
+    """
+
+    findings: tuple[Object, ...] = ()
     unseen: tuple[Object, ...] = ()
 
 
@@ -175,7 +196,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Affected:
-    """A node with a cause."""
+    """A node with a cause; without a name, it is the cause of no node."""
 
     node: str
     subject: str

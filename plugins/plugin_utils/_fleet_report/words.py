@@ -12,6 +12,7 @@ from typing import Any
 STATE_WORDS: Mapping[str, str] = {
     "failed": "Failed",
     "unknown": "Not read",
+    "partly": "Read in part",
     "attention": "Attention",
     "ready": "Ready",
     "no_gpu": "No GPU",
