@@ -18,17 +18,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types i
     Observed,
     Subject,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
-    BAD,
-    BLOCKED,
-    KEPT,
-    NOT_STARTED,
-    REFUSED,
-    ROLLED_BACK,
-    UNREACHABLE,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS, NVML
 
+from .ended import acceptance_causes, accepted, upgrade_causes
 from .texts import mapping, sequence, text, texts
 from .types import (
     ATTENTION,
@@ -52,19 +44,6 @@ _SITE = "ansible-playbook kubegpu.nodes.site"
 _LEFT = {"reboot": "reboot_pending", "restart": "restart_pending"}
 #: Of a diagnosis that found nothing on a host of which not all was read.
 _PARTLY = "partly read"
-_UPGRADE = "ansible-playbook kubegpu.nodes.upgrade"
-#: How the upgrade of a node ended, where it is not as asked for.
-_ENDED = {
-    FAILED: "The upgrade of the node failed, and the node stays out of work.",
-    UNREACHABLE: "The connection to the node was lost during its upgrade, and the node stays out "
-    "of work.",
-    ROLLED_BACK: "The upgrade of the node failed, and the node has its earlier versions again.",
-    BLOCKED: "The node could not be taken out of work for its upgrade.",
-    REFUSED: "The upgrade of the node is refused.",
-    NOT_STARTED: "The upgrade of the node was not begun.",
-}
-#: The findings of these do not say how the upgrade ended.
-_TOLD = (UNREACHABLE, ROLLED_BACK, NOT_STARTED)
 
 
 def find_causes(source: Source) -> list[Cause]:
@@ -75,11 +54,13 @@ def find_causes(source: Source) -> list[Cause]:
     found = [
         *_failure(source),
         *_node_causes(source),
-        *_upgrade(source),
-        *_acceptance(source),
+        *upgrade_causes(source),
         *_plan(source),
         *_left(source),
     ]
+    # The tests look at layers and health, too.
+    told = {(one.id, one.cause) for one in found}
+    found += [one for one in acceptance_causes(source) if (one.id, one.cause) not in told]
     unique: dict[tuple[str, str, str], Cause] = {}
     for one in found:
         unique.setdefault((one.id, one.subject, one.cause), one)
@@ -287,58 +268,6 @@ def _driver_loaded(facts: Mapping[str, Any]) -> bool:
     return bool(mapping(facts.get("driver")).get("loaded") or facts.get("kernel_drivers"))
 
 
-def _upgrade(source: Source) -> list[Cause]:
-    """Return why the upgrade left the node otherwise than asked for."""
-    outcome = text(source.upgrade.get("outcome"))
-    if outcome not in BAD:
-        return []
-    # Pods do not come back to a node that stays out of work.
-    severity = ERROR if outcome in KEPT else WARNING
-    found = [
-        Cause(
-            text(one.get("code")) or "upgrade_failed",
-            severity,
-            text(one.get("cause")),
-            "upgrade",
-            text(one.get("evidence")),
-            text(one.get("next_step")),
-        )
-        for one in sequence(source.upgrade.get("findings"))
-    ]
-    if found and outcome not in _TOLD:
-        return found
-    because = "rolled_back_because" if outcome == ROLLED_BACK else "stopped"
-    ended = Cause(
-        f"upgrade_{outcome}",
-        severity,
-        _ENDED[outcome],
-        "upgrade",
-        text(source.upgrade.get(because)),
-        "Repair what the evidence or the other findings name, then run upgrade again.",
-        _UPGRADE,
-    )
-    return [ended, *found]
-
-
-def _acceptance(source: Source) -> list[Cause]:
-    """Return that the last tests of the node failed."""
-    done = mapping((source.facts or {}).get("acceptance"))
-    if not done or done.get("passed"):
-        return []
-    return [
-        Cause(
-            "not_accepted",
-            ERROR,
-            f"The node failed the acceptance at the level {text(done.get('level'))} on "
-            f"{text(done.get('at'))}.",
-            "acceptance",
-            "; ".join(texts(sequence(done.get("causes")))),
-            "Repair what the tests found, and run accept again.",
-            "ansible-playbook kubegpu.nodes.accept",
-        )
-    ]
-
-
 def _plan(source: Source) -> list[Cause]:
     """Return what the plan refuses, and that site would change the node."""
     steps = sequence(source.plan.get("steps"))
@@ -399,14 +328,4 @@ def remarks(source: Source) -> tuple[str, ...]:
     shown = [one for one in texts(warnings) if one.partition(" ")[0].rstrip(":") not in _LEFT]
     problems = {text(one.get("cause")) for one in sequence((source.facts or {}).get("problems"))}
     found = [one for one in dict.fromkeys((*shown, *left)) if one not in problems]
-    return (*_accepted(source), *found)
-
-
-def _accepted(source: Source) -> tuple[str, ...]:
-    done = mapping((source.facts or {}).get("acceptance"))
-    if not done.get("passed"):
-        return ()
-    return (
-        f"accepted {text(done.get('at'))} at the level {text(done.get('level'))}, with driver "
-        f"{text(done.get('driver'))}",
-    )
+    return (*accepted(source), *found)

@@ -21,7 +21,8 @@ from .texts import mapping, sequence, text
 from .types import Object, Others, Source
 
 Variables = Mapping[str, Any]
-_PLAN, _DIAGNOSED, _UPGRADED = "gpu_report_plan", "gpu_diagnose_plan", "gpu_upgrade_result"
+_PLAN, _DIAGNOSED = "gpu_report_plan", "gpu_diagnose_plan"
+_UPGRADED, _ACCEPTED = "gpu_upgrade_result", "gpu_acceptance_result"
 # Nodes are released after their gate, which is the last to ask the cluster.
 _BEFORE_RELEASE = {"what": "cluster", "why": "it was asked before the upgrade released the node"}
 
@@ -48,7 +49,7 @@ def host_sources(
     for host in known:
         variables = hostvars[host]
         cluster, layers = _place(host, shared), rows.get(host, ())
-        if _UPGRADED in variables:
+        if _UPGRADED in variables or _ACCEPTED in variables:
             # Each batch has a verification of its own.
             own = mapping(variables.get("gpu_verify_result"))
             cluster = _place(host, own) or cluster
@@ -164,6 +165,7 @@ def _source(
         root=bool(read.get("root", True)),
         failure=mapping(variables.get("kubegpu_failure")),
         upgrade=upgrade,
+        acceptance=mapping(variables.get(_ACCEPTED)),
         cluster=cluster or None,
         node=name,
         unseen=unseen,

@@ -44,6 +44,7 @@ class Source:
     :param root: whether the host was read as root.
     :param failure: why the run stopped at this host, as ``kubegpu_failure`` has it.
     :param upgrade: how its upgrade ended.
+    :param acceptance: how its acceptance ended in this run.
     :param cluster: its node in the cluster, as ``gpu_cluster_info`` has it.
     :param node: the name of its node in the cluster; empty if it is not known.
     :param unseen: what could not be read, and why.
@@ -61,6 +62,7 @@ class Source:
     root: bool = True
     failure: Object = field(default_factory=dict)
     upgrade: Object = field(default_factory=dict)
+    acceptance: Object = field(default_factory=dict)
     cluster: Object | None = None
     node: str = ""
     unseen: tuple[Object, ...] = ()

@@ -24,9 +24,9 @@ from tests.unit.fixtures import fleet as made
 FLEET = made.fleet()
 
 
-def report(hostvars=None, previous=None, diagnoses=None, applied=False, **request):
+def report(hostvars=None, previous=None, applied=False, **request):
     hostvars = FLEET if hostvars is None else hostvars
-    sources = host_sources([*hostvars], hostvars, diagnoses, applied)
+    sources = host_sources([*hostvars], hostvars, applied=applied)
     return build(sources, Request(generated=made.TIME, **request), previous)
 
 
@@ -171,6 +171,16 @@ def test_after_site_a_change_is_no_action_and_a_failure_is():
     assert failed["nodes"][0]["evidence"] == "gcc: error"
 
 
+def test_a_node_to_which_site_did_not_get_is_still_to_be_changed():
+    waiting = {**FLEET["gpu-06"], "kubegpu_begun": False}
+    begun = {**FLEET["gpu-06"], "kubegpu_begun": True}
+    nothing = {**FLEET["gpu-01"], "kubegpu_begun": False}
+    hosts = {"gpu-01": nothing, "gpu-06": waiting, "gpu-16": begun}
+    (action,) = (one for one in report(hosts, applied=True)["actions"]
+                 if one["id"] == "plan_differs")  # fmt: skip
+    assert [one["node"] for one in action["nodes"]] == ["gpu-06"]
+
+
 def test_a_reboot_that_is_left_needs_attention():
     result = {"changed": True, "reboot_required": True, "reboot_reason": "it is in use"}
     found = report({"gpu-01": {**FLEET["gpu-01"], "nvidia_driver_result": result}})
@@ -179,24 +189,6 @@ def test_a_reboot_that_is_left_needs_attention():
         "reboot_pending", "A reboot is pending: it is in use",
     )  # fmt: skip
     assert found["nodes"][0]["state"] == "attention"
-
-
-def test_a_diagnosis_has_the_causes_of_its_node():
-    diagnosis = {
-        "id": "nouveau_loaded", "severity": "error", "subject": {"host": "infer-01", "gpu": "x"},
-        "cause": "nouveau has the GPU.", "evidence": ["lsmod: nouveau", "dmesg"],
-        "next_step": "Run site.", "fix": {"playbook": "kubegpu.nodes.site", "variables": None},
-        "confidence": "proven", "follows": ["no_handler"],
-    }  # fmt: skip
-    found = report(diagnoses={"infer-01": [diagnosis], "gpu-01": []})
-    (cause,) = node_of(found, "infer-01")["causes"]
-    assert cause == {
-        "id": "nouveau_loaded", "severity": "error", "subject": "x",
-        "cause": "nouveau has the GPU.", "evidence": "lsmod: nouveau; dmesg",
-        "next_step": "Run site.", "fix": "playbook: kubegpu.nodes.site",
-        "confidence": "proven", "follows": ["no_handler"],
-    }  # fmt: skip
-    assert node_of(found, "gpu-01")["state"] == "ready"
 
 
 def test_equal_inputs_give_equal_bytes_in_any_order_of_hosts():
@@ -288,6 +280,23 @@ def test_a_node_that_nothing_verified_is_judged_by_its_facts():
         for state in ("ready", "failed")
     ]
     assert [one["id"] for one in found["actions"]] == ["driver_not_loaded"]
+
+
+@pytest.mark.parametrize(("value", "shown"), [(True, "on"), (False, "off"), (None, "unknown")])
+def test_secure_boot_that_cannot_be_read_is_unknown_and_neither_a_drift_nor_a_change(value, shown):
+    fleet = {}
+    for number in range(1, 4):
+        own = made.facts(number, gpus=1)
+        own["secure_boot"] = value if number == 3 else False
+        fleet[f"n{number}"] = made.host(own)
+    found = report(fleet)
+    assert node_of(found, "n3")["versions"]["Secure Boot"] == shown
+    drifts = [one["what"] for one in found["drift"]]
+    assert drifts == (["Secure Boot"] if value else [])
+    before = copy.deepcopy(fleet)
+    before["n3"]["ansible_facts"]["gpu_node"]["secure_boot"] = False
+    found = {text for _node, _kind, text in changes(before, fleet)}
+    assert found == ({"Secure Boot: off → on"} if value else set())
 
 
 def test_gpus_that_nothing_tells_apart_are_counted():

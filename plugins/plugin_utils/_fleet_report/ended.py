@@ -1,0 +1,134 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How the upgrade and the acceptance of a host ended, as causes. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
+    BAD,
+    BLOCKED,
+    KEPT,
+    NOT_STARTED,
+    REFUSED,
+    ROLLED_BACK,
+    UNREACHABLE,
+)
+
+from .texts import mapping, sequence, text, texts
+from .types import ERROR, FAILED, INFO, SEVERITIES, WARNING, Cause, Object, Source
+
+_UPGRADE = "ansible-playbook kubegpu.nodes.upgrade"
+_ACCEPT = "ansible-playbook kubegpu.nodes.accept"
+#: Outcomes of an acceptance that say nothing of the GPUs.
+_UNTESTED = (BLOCKED, REFUSED, NOT_STARTED)
+#: How the upgrade of a node ended, where it is not as asked for.
+_ENDED = {
+    FAILED: "The upgrade of the node failed, and the node stays out of work.",
+    UNREACHABLE: "The connection to the node was lost during its upgrade, and the node stays out "
+    "of work.",
+    ROLLED_BACK: "The upgrade of the node failed, and the node has its earlier versions again.",
+    BLOCKED: "The node could not be taken out of work for its upgrade.",
+    REFUSED: "The upgrade of the node is refused.",
+    NOT_STARTED: "The upgrade of the node was not begun.",
+}
+#: The findings of these do not say how the upgrade ended.
+_TOLD = (UNREACHABLE, ROLLED_BACK, NOT_STARTED)
+
+
+def upgrade_causes(source: Source) -> list[Cause]:
+    """Return why the upgrade left the node otherwise than asked for."""
+    outcome = text(source.upgrade.get("outcome"))
+    if outcome not in BAD:
+        return []
+    # Pods do not come back to a node that stays out of work.
+    severity = ERROR if outcome in KEPT else WARNING
+    found = [
+        Cause(
+            text(one.get("code")) or "upgrade_failed",
+            severity,
+            text(one.get("cause")),
+            "upgrade",
+            text(one.get("evidence")),
+            text(one.get("next_step")),
+        )
+        for one in sequence(source.upgrade.get("findings"))
+    ]
+    if found and outcome not in _TOLD:
+        return found
+    because = "rolled_back_because" if outcome == ROLLED_BACK else "stopped"
+    ended = Cause(
+        f"upgrade_{outcome}",
+        severity,
+        _ENDED[outcome],
+        "upgrade",
+        text(source.upgrade.get(because)),
+        "Repair what the evidence or the other findings name, then run upgrade again.",
+        _UPGRADE,
+    )
+    return [ended, *found]
+
+
+def acceptance_causes(source: Source) -> list[Cause]:
+    """Return what the tests of this run found, and that the node failed its last ones."""
+    return [*_tested(source.acceptance), *_not_accepted(source)]
+
+
+def _tested(result: Object) -> list[Cause]:
+    untested = text(result.get("outcome")) in _UNTESTED
+    found = []
+    for one in sequence(result.get("findings")):
+        severity = text(one.get("severity"))
+        severity = severity if severity in SEVERITIES else ERROR
+        if severity != INFO:
+            cause = Cause(
+                text(one.get("code")) or "acceptance",
+                WARNING if untested else severity,
+                text(one.get("cause")),
+                text(one.get("subject")) or "acceptance",
+                text(one.get("evidence")),
+                text(one.get("next_step")),
+            )
+            found.append(cause)
+    if untested and not found:
+        found.append(
+            Cause(
+                "not_tested",
+                WARNING,
+                "The node was not tested.",
+                "acceptance",
+                next_step="Run accept again.",
+                fix=_ACCEPT,
+            )
+        )
+    return found
+
+
+def _not_accepted(source: Source) -> list[Cause]:
+    done = mapping((source.facts or {}).get("acceptance"))
+    if not done or done.get("passed"):
+        return []
+    return [
+        Cause(
+            "not_accepted",
+            ERROR,
+            f"The node failed the acceptance at the level {text(done.get('level'))} on "
+            f"{text(done.get('at'))}.",
+            "acceptance",
+            "; ".join(texts(sequence(done.get("causes")))),
+            "Repair what the tests found, and run accept again.",
+            _ACCEPT,
+        )
+    ]
+
+
+def accepted(source: Source) -> tuple[str, ...]:
+    """Return as a remark that the node has passed its last tests."""
+    done = mapping((source.facts or {}).get("acceptance"))
+    if not done.get("passed"):
+        return ()
+    return (
+        f"accepted {text(done.get('at'))} at the level {text(done.get('level'))}, with driver "
+        f"{text(done.get('driver'))}",
+    )

@@ -1,0 +1,101 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One command for several hosts, of those that name one each."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import CAUSES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes import fix_of
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
+    ERROR,
+    Observed,
+    Subject,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.commands import (
+    fix_of_hosts,
+    general_fix,
+    general_step,
+)
+
+SITE = "ansible-playbook kubegpu.nodes.site --limit {} --tags driver"
+DRAINED = (
+    "kubectl drain {1} --ignore-daemonsets && ansible {0} --become -m ansible.builtin.reboot && "
+    "kubectl uncordon {1}"
+)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "joined"),
+    [
+        (["a", "b", "c"], SITE.format("a,b,c")),
+        (["a", "a", "b"], SITE.format("a,b")),
+        (["a"], SITE.format("a")),
+        (["a", "'b c'"], SITE.format("'a,b c'")),
+    ],
+)
+def test_the_hosts_of_a_limit_are_joined(hosts, joined):
+    fixes = [(host.strip("'"), SITE.format(host)) for host in hosts]
+    assert fix_of_hosts(fixes) == joined
+
+
+def test_a_reboot_is_described_once_and_not_for_all_at_once():
+    fixes = [(host, DRAINED.format(host, f"node-{host}")) for host in ("a", "b")]
+    assert fix_of_hosts(fixes) == (
+        f"for each NODE and HOST, one after the other: {DRAINED.format('HOST', 'NODE')}"
+    )
+    fixes = [(host, f"{SITE.format(host)} && ansible {host} -m reboot") for host in ("a", "b")]
+    assert fix_of_hosts(fixes) == (
+        f"for each HOST, one after the other: {SITE.format('HOST')} && ansible HOST -m reboot"
+    )
+
+
+def test_pods_without_a_node_have_a_command_of_their_own():
+    fixes = [("", f"kubectl --namespace ml delete pod {name}") for name in ("train-1", "train-2")]
+    assert fix_of_hosts(fixes) == (
+        "for each POD, one after the other: kubectl --namespace ml delete pod POD"
+    )
+
+
+def test_only_the_name_of_the_host_is_taken_out():
+    """A host may be called like a word of the command."""
+    fix = SITE.format("driver")
+    assert general_fix(fix, "driver") == SITE.format("HOST")
+    assert general_fix(SITE.format("gpu10"), "gpu1") == SITE.format("gpu10")
+    assert general_fix("nvidia-smi -c 0", "") == "nvidia-smi -c 0"
+
+
+@pytest.mark.parametrize("node", ["", "k8s-{}"])
+@pytest.mark.parametrize("code", [code for code, row in CAUSES.items() if row.fix])
+def test_each_fix_of_the_diagnosis_is_one_for_several_hosts(code, node):
+    said = {
+        "evidence": "{0}: it is cordoned; cordoned by the run r1 of this collection",
+        "next_step": "nvidia_device_plugin_config; modprobe amdgpu; the pod kube-system/plugin-{0}",
+    }
+    fixes = []
+    for host in ("alpha", "beta"):
+        texts = {key: text.format(host) for key, text in said.items()}
+        observed = Observed(code, Subject(host), ERROR, "gpu", "", **texts)
+        fixes.append((host, fix_of(observed, {host: node.format(host)} if node else {})))
+    (first, one), (second, other) = fixes
+    assert one and general_fix(one, first) == general_fix(other, second)
+    joined = fix_of_hosts(fixes)
+    assert "alpha,beta" in joined or "alpha" not in joined
+
+
+@pytest.mark.parametrize(
+    ("step", "cause", "names", "general"),
+    [
+        ("Look at gpu1, not at gpu10.", "", {"gpu1": "HOST"}, "Look at HOST, not at gpu10."),
+        ("nvidia-smi -i 0000:05:00.0", "", {"0000:05:00.0": "GPU"}, "nvidia-smi -i GPU"),
+        ("kubectl -n ml logs plugin-x --previous", "The device plugin's pod ml/plugin-x ended.",
+         {}, "kubectl -n ml logs POD --previous"),
+        ("Delete the pod ml/plugin-x.", "", {"n1": "NODE"}, "Delete the pod POD."),
+        ("Nothing of it.", "", {"": "HOST", "gpu1": "HOST"}, "Nothing of it."),
+    ],
+)  # fmt: skip
+def test_a_next_step_without_names(step, cause, names, general):
+    assert general_step(step, cause, names) == general
