@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
     BAD,
     BLOCKED,
@@ -37,6 +39,20 @@ _ENDED = {
 _TOLD = (UNREACHABLE, ROLLED_BACK, NOT_STARTED)
 
 
+def _found(one: Object, run: str) -> Cause:
+    """Return the cause of a finding; what follows its first line is evidence."""
+    severity = text(one.get("severity"))
+    head, _line, rest = text(one.get("cause")).partition("\n")
+    return Cause(
+        text(one.get("code")) or f"{run}_failed",
+        severity if severity in SEVERITIES else ERROR,
+        head,
+        text(one.get("subject")) or run,
+        "\n".join(texts((one.get("evidence"), rest))),
+        text(one.get("next_step")),
+    )
+
+
 def upgrade_causes(source: Source) -> list[Cause]:
     """Return why the upgrade left the node otherwise than asked for."""
     outcome = text(source.upgrade.get("outcome"))
@@ -45,14 +61,7 @@ def upgrade_causes(source: Source) -> list[Cause]:
     # Pods do not come back to a node that stays out of work.
     severity = ERROR if outcome in KEPT else WARNING
     found = [
-        Cause(
-            text(one.get("code")) or "upgrade_failed",
-            severity,
-            text(one.get("cause")),
-            "upgrade",
-            text(one.get("evidence")),
-            text(one.get("next_step")),
-        )
+        replace(_found(one, "upgrade"), severity=severity)
         for one in sequence(source.upgrade.get("findings"))
     ]
     if found and outcome not in _TOLD:
@@ -77,20 +86,10 @@ def acceptance_causes(source: Source) -> list[Cause]:
 
 def _tested(result: Object) -> list[Cause]:
     untested = text(result.get("outcome")) in _UNTESTED
-    found = []
-    for one in sequence(result.get("findings")):
-        severity = text(one.get("severity"))
-        severity = severity if severity in SEVERITIES else ERROR
-        if severity != INFO:
-            cause = Cause(
-                text(one.get("code")) or "acceptance",
-                WARNING if untested else severity,
-                text(one.get("cause")),
-                text(one.get("subject")) or "acceptance",
-                text(one.get("evidence")),
-                text(one.get("next_step")),
-            )
-            found.append(cause)
+    found = [_found(one, "acceptance") for one in sequence(result.get("findings"))]
+    found = [one for one in found if one.severity != INFO]
+    if untested:
+        found = [replace(one, severity=WARNING) for one in found]
     if untested and not found:
         found.append(
             Cause(

@@ -116,7 +116,7 @@ def _be(count: int) -> str:
 
 def _most(causes: Iterable[str]) -> str:
     """Return the causes, of which the most frequent ones are named."""
-    whys = Counter(one.rstrip(".") for one in causes)
+    whys = Counter(one.partition("\n")[0].rstrip(".") for one in causes)
     ordered = sorted(whys.items(), key=lambda one: (-one[1], one[0]))
     shown = [
         why if len(ordered) == 1 and count == 1 else f"{why} ({count})"

@@ -120,6 +120,11 @@ def _details(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
             for one in node["decisions"]
             if one["change"]
         ]
+        texts += [
+            f"- {title}: {_text(node[key])}"
+            for key, title in (("upgrade", "Upgrade"), ("acceptance", "Acceptance"))
+            if node[key]
+        ]
         texts += [f"- {_text(note)}" for note in node["notes"]]
         if texts:
             title = f"### {_text(node['name'])}: {STATE_WORDS[node['state']]}"

@@ -62,9 +62,14 @@ def make_node(source: Source) -> Node:
         causes=tuple(causes),
         decisions=tuple(_decisions(source.plan)) if current != UNKNOWN else (),
         notes=remarks(source) if current != UNKNOWN else (),
-        upgrade=text(source.upgrade.get("outcome")),
+        upgrade=_outcome(source.upgrade),
+        acceptance=_outcome(source.acceptance),
         unseen=tuple(_unseen(source)),
     )
+
+
+def _outcome(result: Object) -> str:
+    return text(result.get("outcome")).replace("_", " ")
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:

@@ -176,6 +176,7 @@ class Node:
     :param kind: products and system; only nodes of one kind are compared.
     :param versions: what is compared between nodes of one kind, by its title.
     :param notes: remarks that need no action.
+    :param upgrade: how its upgrade ended; empty without one. The same for its acceptance.
     """
 
     name: str
@@ -193,6 +194,7 @@ class Node:
     decisions: tuple[Decision, ...] = ()
     notes: tuple[str, ...] = ()
     upgrade: str = ""
+    acceptance: str = ""
     unseen: tuple[Unseen, ...] = ()
 
 

@@ -251,3 +251,27 @@ def test_a_node_of_another_maintenance_is_refused(nodes):
     run, report = nodes.accept({"gpu1": {}})
     assert run.status == 2 and outcomes(report) == {"gpu1": "refused"}
     assert nodes.held() == {"gpu1": "r2"} and steps(run, "gpu1") == ["look"]
+
+
+def test_the_report_of_the_hosts_says_how_each_of_them_ended(nodes, tmp_path):
+    folder = tmp_path / "report"
+    nodes.cluster(gpu3={"unschedulable": True, "held_by": "r2", "was": False})
+    hosts = {"gpu1": {}, "gpu2": {"standin_scenario": {"dcgmi": "fail 30 4"}}, "gpu3": {}}
+    run, report = nodes.accept(hosts, kubegpu_report_dir=str(folder))
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "passed", "gpu2": "failed", "gpu3": "refused"}
+    told = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    found = {node["name"]: node for node in told["nodes"]}
+    assert {name: (node["acceptance"], node["state"]) for name, node in found.items()} == {
+        "gpu1": ("passed", "ready"), "gpu2": ("failed", "failed"), "gpu3": ("refused", "attention"),
+    }  # fmt: skip
+    assert found["gpu1"]["notes"][0].startswith("accepted ")
+    cause = report["hosts"]["gpu2"]["findings"][0]["cause"]
+    assert found["gpu2"]["why"] == cause
+    assert "not_accepted" in [one["id"] for one in found["gpu2"]["causes"]]
+    assert [one["id"] for one in found["gpu3"]["causes"]] == ["held_by_other"]
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    markdown = (folder / "report.md").read_text(encoding="utf-8")
+    assert "<b>Acceptance:</b> refused" in page and "- Acceptance: refused" in markdown
+    assert "The node failed the acceptance" in page
+    assert "The node failed the acceptance" in markdown

@@ -270,3 +270,27 @@ def test_a_run_with_nothing_to_do_touches_nothing(nodes):
     assert run.status == 0, run.screen
     assert outcomes(report) == dict.fromkeys(hosts(), "unchanged")
     assert changes(run) == [] and nodes.held() == {}
+
+
+def test_the_report_of_the_hosts_says_how_each_of_them_ended(nodes, tmp_path):
+    folder = tmp_path / "report"
+    own = {"gpu2": {"standin_fails": "nvidia_driver", "gpu_upgrade_rollback": "never"}}
+    run, report = nodes.upgrade(hosts(**own), kubegpu_report_dir=str(folder))
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "done", "gpu2": "failed", "gpu3": "not_started"}
+    told = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    found = {node["name"]: node for node in told["nodes"]}
+    assert {name: (node["upgrade"], node["state"]) for name, node in found.items()} == {
+        "gpu1": ("done", "ready"), "gpu2": ("failed", "failed"),
+        "gpu3": ("not started", "attention"),
+    }  # fmt: skip
+    actions = {one["id"]: one for one in told["actions"]}
+    assert actions["upgrade_not_started"]["nodes"][0]["evidence"] == report["stopped"]
+    assert "It did not build." in found["gpu2"]["why"]
+    # The plan of a node is applied only where its upgrade came to its end.
+    assert [one["node"] for one in actions["plan_differs"]["nodes"]] == ["gpu2", "gpu3"]
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    markdown = (folder / "report.md").read_text(encoding="utf-8")
+    assert "<b>Upgrade:</b> not started" in page and "- Upgrade: not started" in markdown
+    assert "It did not build." in page and "It did not build." in markdown
+    assert told["summary"]["sentence"] in run.words()

@@ -60,7 +60,7 @@ def test_a_host_that_the_upgrade_left_as_it_was_still_differs_from_its_plan(outc
 def test_how_an_upgrade_ended(outcome, result, ids, state):
     (node,) = report({"gpu-01": upgraded(outcome, "gpu-01", **result)})["nodes"]
     assert [one["id"] for one in node["causes"]] == ids and node["state"] == state
-    assert node["upgrade"] == outcome
+    assert node["upgrade"] == outcome.replace("_", " ")
     because = result.get("rolled_back_because") or result.get("stopped")
     assert because is None or node["causes"][0]["evidence"] == because
 
@@ -70,6 +70,16 @@ def test_hosts_that_were_not_begun_are_one_action():
     action = actions(hosts)["upgrade_not_started"]
     assert [one["node"] for one in action["nodes"]] == ["a", "b"]
     assert action["fix"] == "ansible-playbook kubegpu.nodes.upgrade"
+
+
+def test_a_message_of_several_lines_is_a_cause_and_evidence():
+    finding = {"code": "task_failed", "cause": "Install: It did not build.\nSeen: gcc\nLine 2"}
+    found = report({"gpu-01": upgraded("failed", "gpu-01", findings=[finding])})
+    (node,) = found["nodes"]
+    assert node["causes"][0]["evidence"] == "Seen: gcc\nLine 2"
+    assert found["summary"]["sentence"] == (
+        "0 of 1 node is ready for GPU containers; 1 is not: Install: It did not build."
+    )
 
 
 def test_each_batch_has_the_layers_of_its_own_verification():
@@ -124,7 +134,11 @@ SLOW = {"code": "dcgm_error", "severity": "error", "subject": "GPU 0", "cause": 
 def test_how_an_acceptance_ended(own, found, state):
     (node,) = report({"gpu-01": own})["nodes"]
     assert [(one["id"], one["subject"], one["severity"]) for one in node["causes"]] == found
-    assert node["state"] == state
+    assert node["state"] == state and node["acceptance"] == found_outcome(own)
+
+
+def found_outcome(own):
+    return own["gpu_acceptance_result"]["outcome"].replace("_", " ")
 
 
 def test_a_layer_that_the_tests_found_too_is_told_once():
