@@ -24,12 +24,13 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.source
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types import Request
 from tests.integration.controller.browser import Browser
 from tests.testbed.paths import cache, locked
-from tests.testbed.tools import need
+from tests.testbed.tools import need, which
+from tests.tools import tiers
 from tests.unit.fixtures import fleet as made
 
-pytestmark = pytest.mark.full(
-    why="needs Chromium, which the default tier does not install; the page's text and marks are "
-    "unit tests"
+full = pytest.mark.full(
+    why="the default tier opens the page; this takes half a minute, and text and marks are in unit "
+    "tests"
 )
 
 # Its licence (MPL-2.0) differs: it is not part of the collection.
@@ -57,6 +58,8 @@ def page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
+    if which("chromium") is None and not tiers.is_full():
+        pytest.skip("Chromium is not installed; make test-full installs it")
     with Browser(tmp_path_factory.mktemp("browser")) as started:
         yield started
 
@@ -88,6 +91,7 @@ def test_it_asks_for_nothing_and_says_nothing(browser, page):
         assert browser.of(silent) == []
 
 
+@full
 def test_what_nodes_say_is_text(browser, page):
     browser.open(page)
     assert made.HOSTILE in browser.evaluate(NAMES)
@@ -96,6 +100,7 @@ def test_what_nodes_say_is_text(browser, page):
     assert "fallen off the bus. {{ 7*7 }}" in text and "crictl info: runc </script>" in text
 
 
+@full
 def test_columns_are_sorted_by_the_keyboard(browser, page):
     browser.open(page)
     focused = "document.activeElement.textContent"
@@ -120,6 +125,7 @@ def test_columns_are_sorted_by_the_keyboard(browser, page):
     assert browser.evaluate(NAMES)[:5] == ["infer-01", "gpu-07", "gone-01", "gpu-05", "gpu-02"]
 
 
+@full
 def test_nodes_are_filtered(browser, page):
     browser.open(page)
     browser.evaluate("document.getElementById('filter-text').focus()")
@@ -138,6 +144,7 @@ def test_nodes_are_filtered(browser, page):
     assert browser.evaluate(NAMES) == ["gpu-07", "infer-01"]
 
 
+@full
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing(browser, page, axe, scheme, width):
@@ -150,12 +157,14 @@ def test_axe_finds_nothing(browser, page, axe, scheme, width):
     assert "color-contrast" in {one["id"] for one in found["passes"]}
 
 
+@full
 def test_a_phone_scrolls_down_and_not_sideways(browser, page):
     browser.open(page, width=390)
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.evaluate("document.scrollingElement.scrollWidth") <= 390
 
 
+@full
 def test_all_of_it_is_printed(browser, page, tmp_path):
     need(("pdftotext",))
     browser.open(page)
@@ -170,12 +179,20 @@ def test_all_of_it_is_printed(browser, page, tmp_path):
         "fallen off the bus. {{ 7*7 }}",
     ):  # fmt: skip
         assert part in text, part
+    first = subprocess.check_output(
+        ["pdftotext", "-layout", "-l", "1", tmp_path / "report.pdf", "-"], text=True
+    )
+    # The first page ends with what is to be done first, and is not half empty.
+    assert "Drain the node and power it off and on." in first, first
+    # A table that goes on has its titles again.
+    assert text.count("In the cluster") == 2
     assert (
         "Filter" not in text
         and browser.evaluate("document.querySelectorAll('details[open]').length") == 0
     )
 
 
+@full
 def test_without_script_all_of_it_is_there(browser, page):
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
