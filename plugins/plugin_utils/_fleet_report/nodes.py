@@ -30,7 +30,7 @@ from .types import (
 )
 
 _STATUS = {True: "ok", False: "failed", None: "not tried"}
-_SECURE_BOOT = {True: "on", False: "off"}
+_SECURE_BOOT: Mapping[Any, str] = {True: "on", False: "off"}
 _ROOT = "only root can read it (become)"
 #: Layers that are not tried for a reason that is seen elsewhere.
 _OBVIOUS = frozenset({"waits", "needs_driver", "no_gpu", "not_asked"})
