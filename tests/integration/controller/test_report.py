@@ -113,4 +113,6 @@ def test_diagnose_writes_the_root_causes_that_it_found(nodes, tmp_path):
     }  # fmt: skip
     (cause,) = (one for one in found["gpu2"]["causes"] if one["id"] == "driver_missing")
     assert cause["confidence"] == "proven"
+    assert cause["fix"].endswith("kubegpu.nodes.site --limit gpu2 --tags driver")
+    assert report["unseen"] == [{"what": "the cluster", "why": "kubegpu_kube names none"}]
     assert [one["id"] for one in report["actions"]] == ["driver_missing", "run_failed"]
