@@ -11,10 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import CAUSES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import (
+    CAUSES,
+    ROOT_ONLY,
+    VERIFIED,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import explains
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
     GPU,
+    RUNTIME,
     Observed,
     Subject,
 )
@@ -187,9 +192,18 @@ def diagnosed(one: Object) -> Cause:
     )
 
 
+def needs_root(layer: Object, root: bool) -> bool:
+    """Return whether a runtime denied another user than root an answer, which is no fault."""
+    return not root and VERIFIED.get(text(layer["layer"])) == RUNTIME
+
+
 def _layers(source: Source) -> list[Cause]:
     """Return the first layer that failed; each layer depends on those before it."""
-    failed = [one for one in source.layers or () if one.get("ok") is False]
+    failed = [
+        one
+        for one in source.layers or ()
+        if one.get("ok") is False and not needs_root(one, source.root)
+    ]
     if not failed:
         return []
     order = {layer: place for place, layer in enumerate(LAYERS)}
@@ -250,6 +264,7 @@ def _problems(source: Source) -> list[Cause]:
             next_step=text(one.get("next_step")),
         )
         for one in sequence(facts.get("problems"))
+        if source.root or one.get("code") not in ROOT_ONLY
     ]
     if blind and not found and gpu_vendor(facts["gpus"]) != "none":
         found.append(

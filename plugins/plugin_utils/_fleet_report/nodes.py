@@ -10,10 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import VERIFIED
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import RUNTIME
-
-from .judge import find_causes, layer_name, remarks, state
+from .judge import find_causes, layer_name, needs_root, remarks, state
 from .texts import mapping, number, sequence, text, texts
 from .types import (
     NOT_KNOWN,
@@ -234,8 +231,7 @@ def _place(node: Object | None) -> Place | None:
 
 def _layer(layer: Object, root: bool) -> Layer:
     ok = layer.get("ok")
-    if ok is False and not root and VERIFIED.get(text(layer["layer"])) == RUNTIME:
-        # A runtime that denies another user an answer is no fault.
+    if ok is False and needs_root(layer, root):
         return Layer(text(layer["layer"]), _STATUS[None], text(layer.get("subject")), _ROOT)
     shown = layer.get("proof") if ok else layer.get("cause")
     return Layer(

@@ -162,7 +162,7 @@ def _source(
         health=own.get("health") or read.get("health") or None,
         diagnosis=tuple(one for one in diagnosis if not one.get("pod")) if verdict else None,
         verdict=text(verdict.get("verdict")),
-        root=bool(read.get("root", True)),
+        root=bool(read.get("root", _read_by_root(facts_of))),
         failure=mapping(variables.get("kubegpu_failure")),
         upgrade=upgrade,
         acceptance=mapping(variables.get(_ACCEPTED)),
@@ -170,3 +170,8 @@ def _source(
         node=name,
         unseen=unseen,
     )
+
+
+def _read_by_root(facts_of: Object | None) -> bool:
+    """Return whether root has read the facts: nobody else sees the record of this collection."""
+    return mapping(mapping(facts_of).get("driver")).get("managed", False) is not None

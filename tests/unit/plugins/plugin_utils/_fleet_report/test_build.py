@@ -348,3 +348,18 @@ def test_an_acceptance_is_a_remark_and_a_failed_one_a_cause():
     failed = node_of(found, "gpu-03")
     assert failed["state"] == "failed" and failed["causes"][0]["id"] == "not_accepted"
     assert failed["causes"][0]["evidence"] == "The test pcie of DCGM failed."
+
+
+@pytest.mark.parametrize(("managed", "state"), [(None, "ready"), (False, "failed")])
+def test_what_only_root_can_ask_is_no_fault_without_root(managed, state):
+    facts = copy.deepcopy(FLEET["gpu-01"]["ansible_facts"]["gpu_node"])
+    facts["driver"]["managed"] = managed
+    problem = {"code": "containerd_config_invalid", "cause": "It cannot be read."}
+    facts["problems"] = [problem] if managed is None else []
+    hosts = {"gpu-01": made.host(facts)}
+    layers = made.layers("gpu-01", "runtime", cause="containerd denies the connection.")
+    hosts["gpu-01"]["gpu_verify_result"] = {"rows": [{"node": "gpu-01", "layers": layers}]}
+    (node,) = report(hosts)["nodes"]
+    assert node["state"] == state
+    (runtime,) = (one for one in node["layers"] if one["layer"] == "runtime")
+    assert runtime["status"] == ("not tried" if managed is None else "failed")
