@@ -5,8 +5,8 @@
 """MIG on a node of the real cluster, from the plan to what the kubelet offers.
 
 API server, scheduler, controllers and kubelet are real. The device plugin and nvidia-smi are
-stand-ins: the two GPUs of the node show the profiles of an H100. The tests of this file are one
-story, in their order.
+stand-ins: the two GPUs of the node show the profiles of an H100, and the plugin has their device
+files open while it serves. The tests of this file are one story, in their order.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ HOST = "kube-a10"
 GPU, SMALL, LARGE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
 PAUSE, PLACED = "kubegpu.nodes/pause", "kubegpu.nodes/gpu"
 MODES = "nvidia-smi --query-gpu=mig.mode.current"
+# The programs with the device file of a GPU open, in the kernel's 15 characters.
+HOLDERS = (
+    "find /proc/[0-9]*/fd -lname '/dev/nvidia[0-9]*' 2>/dev/null | cut -d/ -f3 | sort -u "
+    "| while read -r pid; do cat /proc/$pid/comm; done"
+)
+PLUGIN = "nvidia-device-p"
 # All that a change can leave on the node.
 FILES = (
     f"{ETC}; ls -d /var/lib/kubegpu 2>/dev/null; find /run/cdi -type f 2>/dev/null; "
@@ -115,6 +121,9 @@ class Bed:
     def end_pod(self, name):
         self.kube.kubectl("delete", "pod", name, "--ignore-not-found", "--timeout=120s")
 
+    def holders(self):
+        return self.smi(HOLDERS).split()
+
     def modes(self):
         return [line.partition(",")[0] for line in self.smi(MODES).split("\n")]
 
@@ -160,9 +169,26 @@ def test_s15_a_pod_with_a_gpu_is_named_and_nothing_is_changed(bed):
         bed.end_pod("train")
 
 
+def test_s15_check_mode_counts_a_program_that_stays_and_not_the_plugin(bed):
+    bed.smi("touch /dev/nvidia0; systemd-run --unit training sh -c 'exec sleep 900 < /dev/nvidia0'")
+    try:
+        assert sorted(bed.holders()) == [PLUGIN, "sleep"]
+        refused = bed.mig("--check", **half(**{"1g.10gb": 1}))
+        assert refused.status != 0
+        assert "is in use: its MIG mode cannot be changed" in refused.messages()
+        assert "used by sleep (pid " in refused.messages()
+        assert PLUGIN not in refused.messages()
+        assert bed.modes() == ["Disabled", "Disabled"] and bed.free()
+    finally:
+        bed.smi("systemctl stop training; rm -f /dev/nvidia0")
+    assert bed.holders() == [PLUGIN]
+
+
 def test_s15_mixed_offers_the_instances_and_the_gpu_that_is_whole(bed):
     wish = half(**{"1g.10gb": 1})
     pods = bed.plugin()
+    # The plugin holds the GPU whose mode changes, until the pause of the node ends its pod.
+    assert bed.holders() == [PLUGIN]
     predicted = bed.mig("--check", "--diff", **wish)
     assert predicted.status == 0, predicted.output
     assert bed.modes() == ["Disabled", "Disabled"] and bed.free()
@@ -238,6 +264,8 @@ def test_s15_teardown_of_a_divided_node_leaves_nothing(bed):
     # As after a boot.
     bed.smi("systemctl restart kubegpu-mig.service")
     assert bed.smi("systemctl is-active kubegpu-mig.service") == "active"
+    # In check mode the plugin, which a teardown removes first, still holds the GPUs.
+    assert bed.holders() == [PLUGIN]
     predicted = play("teardown", "--check", "--limit", HOST)
     assert predicted.status == 0, predicted.output
     assert bed.modes() == ["Enabled", "Enabled"] and bed.offers() == {GPU: 4}

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 )
@@ -59,4 +60,18 @@ func migs() ([]mig, map[string]bool) {
 		}
 	}
 	return found, enabled
+}
+
+// hold opens the device files of these GPUs, as NVML does for as long as it is used. The real runtime
+// puts the files into the container; here they are made.
+func hold(devices []gpu) ([]*os.File, error) {
+	var files []*os.File
+	for _, device := range devices {
+		file, err := os.OpenFile("/dev/nvidia"+device.index, os.O_RDONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return files, fmt.Errorf("failed to open the device of GPU %s: %w", device.index, err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
 }

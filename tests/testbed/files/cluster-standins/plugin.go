@@ -292,7 +292,12 @@ func startPlugin(flags map[string]string) ([]*server, bool, error) {
 	}
 	var serving []*server
 	for resource, devices := range offered {
-		serving = append(serving, newServer(made, resource, devices))
+		one := newServer(made, resource, devices)
+		// The real one watches their health by NVML while it serves.
+		if one.held, err = hold(devices); err != nil {
+			return nil, false, err
+		}
+		serving = append(serving, one)
 	}
 	if len(serving) == 0 {
 		klog.Info("No devices found. Waiting indefinitely.")

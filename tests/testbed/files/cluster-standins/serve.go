@@ -92,12 +92,13 @@ func startAll(serving []*server) bool {
 }
 
 // server is one resource that the kubelet knows. allocate says what a container with some of its
-// devices gets.
+// devices gets; held are the device files that are open while it serves.
 type server struct {
 	resource string
 	socket   string
 	ids      []string
 	allocate func(ids []string) (*api.ContainerAllocateResponse, error)
+	held     []*os.File
 	grpc     *grpc.Server
 	done     chan struct{}
 }
@@ -145,6 +146,10 @@ func (s *server) register() error {
 }
 
 func (s *server) stop() {
+	for _, file := range s.held {
+		_ = file.Close()
+	}
+	s.held = nil
 	if s.grpc == nil {
 		return
 	}
