@@ -144,7 +144,9 @@ def _by_service(request: CdiRequest, node: Dependencies) -> str:
     restart(node.run, SERVICE)
     path = request.service_path
     text = _text(read_file(path)) or ""
-    if not needs_refresh(read_specification(text), request.driver_version):
+    current = not needs_refresh(read_specification(text), request.driver_version)
+    # For changed GPUs, a specification for the driver can be the earlier one.
+    if current and not request.outdated:
         return ""
     unit = _refresh_unit(node.run)
     if not unit.left_out:

@@ -31,6 +31,7 @@ HOLDERS = (
     "| while read -r pid; do cat /proc/$pid/comm; done"
 )
 PLUGIN = "nvidia-device-p"
+CDI = "nvidia-ctk cdi list"
 # All that a change can leave on the node.
 FILES = (
     f"{ETC}; ls -d /var/lib/kubegpu 2>/dev/null; find /run/cdi -type f 2>/dev/null; "
@@ -124,6 +125,10 @@ class Bed:
     def holders(self):
         return self.smi(HOLDERS).split()
 
+    def cdi(self):
+        """Return the names of the devices in the CDI specifications."""
+        return {line.partition("=")[2] for line in self.smi(CDI).splitlines()}
+
     def modes(self):
         return [line.partition(",")[0] for line in self.smi(MODES).split("\n")]
 
@@ -200,6 +205,7 @@ def test_s15_mixed_offers_the_instances_and_the_gpu_that_is_whole(bed):
     assert bed.free()
     # It lists devices when it starts.
     assert bed.plugin() and not bed.plugin() & pods
+    assert bed.cdi() == {"0", "1", "0:0", "all"}
     again = bed.mig(**wish)
     assert again.status == 0, again.output
     assert again.stats[HOST]["changed"] == 0, again.changed()
@@ -210,6 +216,7 @@ def test_s15_a_pod_goes_on_where_only_something_is_added(bed):
     run = bed.mig(**half(**{"1g.10gb": 1, "3g.40gb": 1}))
     assert run.status == 0, run.output
     assert bed.comes_to_offer({GPU: 1, SMALL: 1, LARGE: 1})
+    assert bed.cdi() == {"0", "1", "0:0", "0:1", "all"}
     phase = bed.kube.kubectl("get", "pod", "train", "-o", "jsonpath={.status.phase}")
     assert phase == "Running" and bed.free()
     refused = bed.mig(nvidia_mig_config="all-3g.40gb")

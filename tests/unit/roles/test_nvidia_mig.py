@@ -164,6 +164,64 @@ def test_a_teardown_asks_for_them_in_check_mode_on_a_node_that_has_a_record():
     assert not runs(read, ansible_check_mode=True, ansible_facts={}, **kube)
 
 
+ETC, RUN = "/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"
+
+
+@pytest.mark.parametrize(
+    ("service", "path", "generates"),
+    [
+        # A toolkit before 1.18, and a node where nothing is known of units.
+        ("not-found", ETC, True),
+        ("not-found", None, True),
+        (None, ETC, True),
+        # A toolkit of 1.18 or later left it.
+        ("not-found", RUN, True),
+        # The module has restarted the service.
+        ("inactive", RUN, False),
+        # A service that does not start, such as with Debian's open kernel modules.
+        ("inactive", ETC, True),
+        ("inactive", None, True),
+    ],
+)
+def test_the_cdi_specification_follows_the_layout_in_the_same_run(service, path, generates):
+    generate = task(
+        "roles/nvidia_mig/tasks/partition.yml", "Generate the CDI specification for the instances"
+    )
+    spec = {"path": path, "driver_version": "580.95.05"} if path else None
+    facts = node(
+        driver__services={"nvidia-cdi-refresh": service},
+        driver__loaded="580.95.05",
+        container_toolkit__version="1.17.8",
+        container_toolkit__cdi_spec=spec,
+    )
+    known = {
+        "ansible_facts": {"gpu_node": facts},
+        "__nvidia_mig_module": {"changed": True},
+    }
+    assert runs(generate, **known) is generates
+    assert not runs(generate, **{**known, "__nvidia_mig_module": {"changed": False}})
+    assert not runs(generate, nvidia_container_toolkit_cdi=False, **known)
+    bare = {"gpu_node": {**facts, "container_toolkit": {"version": None, "cdi_spec": None}}}
+    assert not runs(generate, **{**known, "ansible_facts": bare})
+    given = generate["kubegpu.nodes.cdi_specification"]
+    assert template(given["driver_version"], **known) == "580.95.05"
+    if path:
+        assert template(given["path"], **known) == path
+
+
+def test_the_layout_is_changed_before_the_toolkit_makes_a_specification():
+    roles = [
+        one["ansible.builtin.include_role"]["name"]
+        for play in load("playbooks/site.yml")
+        for top in play.get("tasks", ())
+        for one in top.get("block", ())
+        if "ansible.builtin.include_role" in one
+    ]
+    assert roles.index("kubegpu.nodes.nvidia_mig") < roles.index(
+        "kubegpu.nodes.nvidia_container_toolkit"
+    )
+
+
 WAITS = {"change": False, "action": "none", "reboot_reason": "MIG of GPU 0 waits"}
 
 

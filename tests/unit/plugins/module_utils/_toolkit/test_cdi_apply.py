@@ -235,6 +235,45 @@ def test_systemd_has_the_last_word(params, debian_open, tmp_path):
     assert done["method"] == "generate" and "a condition of its unit" in done["reasons"][1]
 
 
+@pytest.mark.parametrize("unit", ["none", "starts", "declines", "unknown condition"])
+def test_specification_for_the_driver_is_made_again_for_other_mig_devices(
+    params, debian_open, tmp_path, unit
+):
+    whole = SPEC.replace('"0"', '"all of it"').format("580.95.05")
+    run = {
+        "none": Commands(),
+        "starts": Commands(service=tmp_path / "run-cdi" / "nvidia.yaml"),
+    }.get(unit, debian_open)
+    by_service = unit == "starts"
+    found = tmp_path / ("run-cdi" if by_service else "etc-cdi") / "nvidia.yaml"
+    found.parent.mkdir()
+    found.write_text(whole)
+    if unit == "unknown condition":
+        # Of an earlier kernel, whose module the service found: containers get this one.
+        (tmp_path / "run-cdi").mkdir()
+        debian_open.service.write_text(whole)
+
+    def answer(argv, timeout=60, environment=None):
+        done = run(argv, timeout, environment)
+        hidden = done.stdout.replace("grep -qE", "test-modules")
+        text = hidden if unit == "unknown condition" and argv[0] == "systemctl" else done.stdout
+        return Result(done.rc, text, "")
+
+    params["outdated"] = "the MIG devices were changed"
+    predicted = present(params, answer, check_mode=True)
+    assert predicted["changed"] and found.read_text() == whole
+    done = present(params, answer, check_mode=False)
+    assert found.read_text() == NEW and (done["changed"], done["diff"]["after"]) == (
+        True, predicted["diff"]["after"],
+    )  # fmt: skip
+    assert done["method"] == ("service" if by_service else "generate")
+    assert done["reasons"][0] == "the MIG devices were changed"
+    if unit == "unknown condition":
+        assert debian_open.service.read_text() == NEW
+    else:
+        assert done == predicted
+
+
 def test_service_that_was_asked_for_and_declines_is_an_error_with_the_condition(
     params, debian_open, tmp_path
 ):
