@@ -15,6 +15,10 @@ from hypothesis import strategies as st
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci_data import (
     NVIDIA_PRODUCTS,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
+    DRIVERS,
+    VENDORS,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.desired import (
     is_discovered,
     label_value,
@@ -229,6 +233,20 @@ def test_other_vendors_get_marker_and_count():
         "kubegpu.nodes/gpu.count": "1",
         "kubegpu.nodes/gpu.generation": "xe",
     }
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("bound", [True, False])
+def test_the_labels_of_each_vendor_say_what_hardware_there_is(vendor, bound):
+    """They are the same before the driver is loaded; what is said of the driver is not."""
+    card = {**P4, "vendor": vendor, "kernel_driver": DRIVERS[vendor][0] if bound else None}
+    facts = node(gpus=[card], driver__loaded="580.95.05" if bound else None, nvml=None)
+    labels = node_labels(facts, details=False)
+    assert labels["kubegpu.nodes/gpu"] == vendor
+    markers = {name for name in labels if name.startswith("kubegpu.nodes/gpu-")}
+    assert markers == {f"kubegpu.nodes/gpu-{vendor}"}
+    told = "kubegpu.nodes/driver.version" in node_labels(facts)
+    assert told is (bound and vendor == "nvidia")
 
 
 def test_an_on_board_chip_beside_a_card_is_not_counted():
