@@ -21,7 +21,7 @@ from .._record.file_record import Undo
 from .._record.store import StateStore
 from .._record.transaction import FileChange
 from .._runtime.engine import Service, change_runtime
-from .config import add_lines, without_lines
+from .config import add_lines, not_named, without_lines
 from .options import Request
 from .targets import expected_text, merge, read_targets, targets_text
 
@@ -123,14 +123,16 @@ def _config(
             after = replace(before, content=content)
         return [FileChange(key, before, after, undo=True)], ["no host is left"]
     rules = [path for path in wanted if path != request.targets_file]
+    if not request.manage_config:
+        _missing, reasons = not_named(text, request.config, rules, request.targets_file)
+        if reasons:
+            node.warn(
+                f"Prometheus does not load the GPUs' files: {'; '.join(reasons)}. Next step: add "
+                "them, see docs/monitoring-hosts.md."
+            )
+        return [], []
     new, reasons = add_lines(text, request.config, rules, request.targets_file, request.job)
     if not reasons:
-        return [], []
-    if not request.manage_config:
-        node.warn(
-            f"Prometheus does not load the GPUs' files: {'; '.join(reasons)}. Next step: add them, "
-            "see docs/monitoring.md."
-        )
         return [], []
     after = replace(before, content=new.encode(errors="surrogateescape"))
     return [FileChange(key, before, after)], list(reasons)

@@ -24,6 +24,19 @@ _ITEM = re.compile(r"^(?P<indent>[ \t]*)-(?:[ \t]|$)")
 _COMMENT = re.compile(r"[ \t]*(?:#|$)")
 
 
+def not_named(
+    text: str, path: str, rules: Sequence[str], targets: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the rules that the file does not name, and why it has to change.
+
+    :param path: of the file, which relative names in it begin from.
+    """
+    missing = tuple(rule for rule in rules if not _names(_part(text, "rule_files"), path, rule))
+    named = _names(_part(text, "scrape_configs"), path, targets)
+    files = (*missing, *(() if named else (targets,)))
+    return missing, tuple(f"{path} does not name {file}" for file in files)
+
+
 def add_lines(
     text: str, path: str, rules: Sequence[str], targets: str, job: str
 ) -> tuple[str, tuple[str, ...]]:
@@ -33,12 +46,10 @@ def add_lines(
     :raises KubegpuError: a key has a value on its own line.
     """
     plain = without_lines(text)
-    missing = [rule for rule in rules if not _names(_part(plain, "rule_files"), path, rule)]
-    reasons = [f"{path} does not name {rule}" for rule in missing]
+    missing, reasons = not_named(plain, path, rules, targets)
     if missing:
         plain = _insert(plain, path, "rule_files", [[rule] for rule in missing])
-    if not _names(_part(plain, "scrape_configs"), path, targets):
-        reasons.append(f"{path} does not name {targets}")
+    if len(reasons) > len(missing):
         block = [
             f"job_name: {job}",
             "  honor_labels: true",
@@ -51,7 +62,7 @@ def add_lines(
             "      target_label: hostname",
         ]
         plain = _insert(plain, path, "scrape_configs", [block])
-    return (plain, tuple(reasons)) if plain != text else (text, ())
+    return (plain, reasons) if plain != text else (text, ())
 
 
 def without_lines(text: str) -> str:

@@ -14,10 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_monitoring_plan import (
     gpu_monitoring_plan,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.data import (
+    TEXTFILE_DIRECTORIES,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.dashboard import (
     PANELS,
     dashboard_document,
@@ -33,11 +38,17 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.rules im
     rules_document,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import XIDS, xid_table
+from ansible_collections.kubegpu.nodes.plugins.module_utils._prometheus.apply import (
+    Dependencies,
+    apply,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._prometheus.config import add_lines
+from ansible_collections.kubegpu.nodes.plugins.module_utils._prometheus.options import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._prometheus.targets import (
     merge,
     targets_text,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from tests.integration.engines.alert_cases import CASES, Case
 from tests.integration.prometheus import (
     background,
@@ -47,7 +58,7 @@ from tests.integration.prometheus import (
     query,
     wait_for,
 )
-from tests.testbed.paths import HERE
+from tests.testbed.paths import HERE, REPOSITORY
 from tests.testbed.prometheus import programs
 
 pytestmark = pytest.mark.full(why="Debian's Prometheus is downloaded")
@@ -215,3 +226,116 @@ def test_an_exporter_before_4_8_3_has_its_node_as_a_newer_one(promtool, tmp_path
     ):
         (found,) = wait_for(lambda: query(address, "DCGM_FI_DEV_GPU_TEMP"))
         assert found["metric"]["hostname"] == "gpu-a"
+
+
+PAGE = REPOSITORY / "docs" / "monitoring-hosts.md"
+
+
+def _written_by_the_role(variables: dict[str, Any]) -> str:
+    """Return prometheus.yml as prometheus.prometheus.prometheus 0.30 has it made."""
+    document: dict[str, Any] = {
+        "global": {
+            "scrape_interval": "1s",
+            "evaluation_interval": "1s",
+            "external_labels": {"environment": "prometheus1"},
+        }
+    }
+    if variables["prometheus_alert_rules_files"]:
+        document["rule_files"] = ["/etc/prometheus/rules/*.yml", "/etc/prometheus/rules/*.yaml"]
+    document["scrape_configs"] = variables["prometheus_scrape_configs"]
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+class _Host:
+    """A host with the role's Prometheus: its /etc/prometheus is a folder, promtool is real."""
+
+    def __init__(self, folder: Path, promtool: str, variables: dict[str, Any]) -> None:
+        self.folder = folder
+        self.promtool = promtool
+        self.variables = variables
+        self.warnings: list[str] = []
+        # The role makes them.
+        for name in ("rules", "file_sd"):
+            (folder / name).mkdir(parents=True)
+        self.config = folder / "prometheus.yml"
+        text = _written_by_the_role(variables)
+        self.config.write_text(text.replace("/etc/prometheus/", f"{folder}/"))
+
+    def run(self, argv: list[str], timeout: int = 60, environment: Any = None) -> Result:
+        if argv[0] != "promtool":
+            return Result(0, "LoadState=loaded\nActiveState=active\nMainPID=0\n", "")
+        done = subprocess.run(
+            [self.promtool, *argv[1:]],
+            capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def apply(self, target: str) -> dict[str, Any]:
+        """Run the module with its default paths, and what the page sets."""
+        default = Request()
+        paths = {
+            name: getattr(default, name).replace("/etc/prometheus/", f"{self.folder}/")
+            for name in ("config", "rules_file", "targets_file")
+        }
+        request = Request(
+            hosts=[{"host": "gpu-a", "targets": [target], "gpus": 1}],
+            rules=json.dumps(rules_document(alert_rules())),
+            manage_config=self.variables["gpu_monitoring_prometheus_manage_config"],
+            **paths,
+        )
+        store = StateStore(str(self.folder / "state.json"))
+        return apply(request, Dependencies(self.run, store, self.warnings.append), False)
+
+
+@pytest.fixture(scope="module")
+def page_variables() -> dict[str, Any]:
+    """What the page shows for the roles of prometheus.prometheus."""
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (found,) = [block for block in blocks if "prometheus_scrape_configs" in block]
+    return dict(yaml.safe_load(found))
+
+
+def test_s19_the_pages_variables_for_prometheus_prometheus_load_the_files_of_the_module(
+    promtool, tmp_path, page_variables
+):
+    port = free_port()
+    host = _Host(tmp_path / "etc", promtool, page_variables)
+    before = host.config.read_text()
+    assert host.apply(f"127.0.0.1:{port}")["changed"]
+    # Each file is named already, and the role's own one is not edited.
+    assert host.warnings == [] and host.config.read_text() == before
+    assert "SUCCESS: 2 rule files found" in run(promtool, "check", "config", str(host.config))
+    assert not host.apply(f"127.0.0.1:{port}")["changed"]
+
+    served = tmp_path / "served"
+    served.mkdir()
+    # An exporter before 4.8.3, whose own labels are those of a pod.
+    sample = 'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1",Hostname="gpu-a",instance="mine"} 40\n'
+    (served / "metrics").write_text(sample)
+    serve = (sys.executable, "-m", "http.server", str(port), "--directory", str(served))
+    with background(*serve), prometheus(tmp_path, host.config) as address:
+        (found,) = wait_for(lambda: query(address, "DCGM_FI_DEV_GPU_TEMP"))
+        labels = found["metric"]
+        assert (labels["hostname"], labels["instance"]) == ("gpu-a", "mine")
+        # The rules of the module's files: the GPUs that are there, and those that have to be.
+        assert wait_for(lambda: query(address, "kubegpu:gpus:count"))
+        (expected,) = wait_for(lambda: query(address, "kubegpu_gpus_expected"))
+        assert expected["value"][1] == "1"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"prometheus_alert_rules_files": []}, "/rules/kubegpu.yml"),
+        ({"prometheus_scrape_configs": []}, "/file_sd/kubegpu.yml"),
+    ],
+)
+def test_what_the_page_sets_is_needed(promtool, tmp_path, page_variables, changed, said):
+    host = _Host(tmp_path / "etc", promtool, {**page_variables, **changed})
+    host.apply("127.0.0.1:9400")
+    (warning,) = host.warnings
+    assert f"does not name {tmp_path}/etc{said}" in warning
+
+
+def test_the_folder_of_text_files_on_the_page_is_one_that_is_found(page_variables):
+    assert page_variables["node_exporter_textfile_dir"] in TEXTFILE_DIRECTORIES
