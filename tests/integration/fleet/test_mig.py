@@ -9,11 +9,16 @@ The PCI tree has an A10; the stand-in shows a card with the profiles of an A100 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 
 import pytest
 
 from tests.integration.fleet.playbooks import ETC, on_nodes, play
+from tests.testbed import inventory, repository
+from tests.testbed.engine import docker
+from tests.testbed.fleet import chosen
 from tests.testbed.nodes import execute
 from tests.unit.fixtures.mig_node import SMI, card
 
@@ -23,6 +28,16 @@ NODE = "gpu3"
 LAYOUT = "nvidia-smi mig -lgi | grep -o 'MIG .*' | awk '{print $2, $5}'"
 SEVEN = "\n".join(f"1g.5gb {start}:1" for start in range(7))
 FIRST = {"nvidia_mig_config": "all-1g.5gb"}
+# A stand-in of the kubelet, which keeps the layout that is there when it begins.
+KUBELET = "/etc/systemd/system/kubelet.service"
+PROGRAM, SEEN = "/usr/local/sbin/kubelet-standin", "/var/lib/testbed/kubelet-saw"
+KUBELET_UNIT = f"""\
+[Service]
+ExecStart=/bin/sh {PROGRAM}
+
+[Install]
+WantedBy=multi-user.target
+"""
 
 
 @pytest.fixture
@@ -97,3 +112,56 @@ def test_s15_partition_boot_refusal_and_teardown(node, count_calls):
     assert on_node("ls /var/lib/kubegpu 2>/dev/null") == ""
     # It had run, as at a boot.
     assert on_node("systemctl list-units --all --no-legend 'kubegpu-mig*'") == ""
+
+
+@contextlib.contextmanager
+def kubelet(node):
+    """A kubelet that starts with the next boot."""
+    execute(node, "tee", PROGRAM, stdin=f"{LAYOUT} > {SEEN}\nexec sleep infinity\n")
+    execute(node, "tee", KUBELET, stdin=KUBELET_UNIT)
+    on_node("systemctl daemon-reload; systemctl enable kubelet")
+    try:
+        yield
+    finally:
+        on_node(f"systemctl disable --now kubelet; rm -f {KUBELET} {PROGRAM} {SEEN}; "
+                "systemctl daemon-reload")  # fmt: skip
+
+
+def boot(node):
+    """Restart the node: systemd stops and starts all units, and /run is empty in between."""
+    docker("restart", "-t", "60", node.container)
+    deadline = time.monotonic() + 180
+    state = ""
+    while state not in ("running", "degraded"):
+        assert time.monotonic() < deadline, f"systemd is {state}"
+        time.sleep(0.5)
+        state = execute(node, "systemctl", "is-system-running", check=False).strip()
+    # The engine can have given it another address.
+    inventory.write(chosen(), repository.up())
+
+
+def when(unit, what):
+    """Return when a unit's program began or ended, in microseconds since the machine's boot."""
+    return int(on_node(f"systemctl show -P ExecMain{what}TimestampMonotonic {unit}"))
+
+
+def test_s15_a_boot_makes_the_layout_before_kubelet_and_runtimes_begin(node):
+    run = site(**FIRST)
+    assert run.status == 0, run.output
+    assert on_node(LAYOUT) == SEVEN
+    with kubelet(node):
+        on_node("touch /run/before-the-boot")
+        boot(node)
+        assert on_node("ls /run/before-the-boot 2>/dev/null") == ""
+        assert on_node(LAYOUT) == SEVEN
+        assert on_node("systemctl is-active kubegpu-mig.service kubelet.service") == (
+            "active\nactive"
+        )
+        # What the first of those that need it saw.
+        assert on_node(f"cat {SEEN}") == SEVEN
+        made = when("kubegpu-mig", "Exit")
+        began = {unit: when(unit, "Start") for unit in ("containerd", "docker", "kubelet")}
+        assert 0 < made < min(began.values()), began
+    with_layout = site(**FIRST)
+    assert with_layout.status == 0, with_layout.output
+    assert with_layout.stats[NODE]["changed"] == 0, with_layout.changed()
