@@ -157,8 +157,9 @@ def test_s15_a_boot_makes_the_layout_before_kubelet_and_runtimes_begin(node):
         assert on_node("systemctl is-active kubegpu-mig.service kubelet.service") == (
             "active\nactive"
         )
-        # What the first of those that need it saw.
-        assert on_node(f"cat {SEEN}") == SEVEN
+        # What one of those that need it saw when it began.
+        written = f"timeout 30 sh -c 'until [ -s {SEEN} ]; do sleep 0.1; done'; cat {SEEN}"
+        assert on_node(written) == SEVEN
         made = when("kubegpu-mig", "Exit")
         began = {unit: when(unit, "Start") for unit in ("containerd", "docker", "kubelet")}
         assert 0 < made < min(began.values()), began
