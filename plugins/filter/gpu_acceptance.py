@@ -13,8 +13,8 @@ author:
 description:
   - The decisions of the role P(kubegpu.nodes.gpu_acceptance#role), which needs no node for them.
   - V(plan) returns what is done with a host, and why. V(plan_rows) returns the table of all hosts.
-  - V(hosts) returns the hosts that are tested, V(leaving) those that are drained, V(back) those
-    that are given back.
+  - V(hosts) returns the hosts that are tested, V(leaving) those that are drained, V(released) those
+    that are released.
   - V(taken) returns what is wrong with the maintenance of a host.
   - V(before_tests) returns what blocks a host that was taken out of work, V(begun) what its record
     has while its tests run.
@@ -91,7 +91,7 @@ options:
     elements: dict
     default: []
   required:
-    description: Whether a node takes no pods before it is accepted, with V(marks) and V(back).
+    description: Whether a node takes no pods before it is accepted, with V(marks) and V(released).
     type: bool
     default: false
   at:
@@ -113,7 +113,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    With V(hosts), V(leaving), V(back), V(plan_rows) and V(report_rows) a list, otherwise a
+    With V(hosts), V(leaving), V(released), V(plan_rows) and V(report_rows) a list, otherwise a
     dictionary.
   type: raw
 """
@@ -123,7 +123,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-_OF_HOSTS = ("plan_rows", "hosts", "leaving", "back", "report")
+_OF_HOSTS = ("plan_rows", "hosts", "leaving", "released", "report")
 _OF_ONE = (
     *("plan", "taken", "before_tests", "begun"),
     *("judge", "record", "marks", "report_rows"),
@@ -157,8 +157,8 @@ def _of_hosts(what: str, hosts: Sequence[str], hostvars: Hostvars, given: Mappin
         return _acceptance.tested_hosts(hosts, hostvars)
     if what == "leaving":
         return _acceptance.leaving_hosts(hosts, hostvars)
-    if what == "back":
-        return _acceptance.given_back(hosts, hostvars, tainted=bool(given.get("required")))
+    if what == "released":
+        return _acceptance.released(hosts, hostvars, tainted=bool(given.get("required")))
     return _acceptance.report_hosts(
         hosts, hostvars, ended=given.get("at") or "", checked=bool(given.get("checked"))
     )

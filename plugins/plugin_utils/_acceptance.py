@@ -72,11 +72,11 @@ def leaving_hosts(hosts: Sequence[str], hostvars: Hostvars) -> list[str]:
     ]
 
 
-def given_back(hosts: Sequence[str], hostvars: Hostvars, *, tainted: bool) -> list[str]:
-    """Return the hosts that are given back: a node that failed only if a taint keeps pods away.
+def released(hosts: Sequence[str], hostvars: Hostvars, *, tainted: bool) -> list[str]:
+    """Return the hosts that are released: a node that failed only if a taint keeps pods away.
 
-    A host without anything to do may be held by an earlier run that was killed. One that was given
-    back already is left out.
+    A host without anything to do may be held by an earlier run that was killed. One that was
+    released already is left out.
 
     :param tainted: whether a node that is not accepted gets the taint.
     """

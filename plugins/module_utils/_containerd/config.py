@@ -227,7 +227,7 @@ def check_config_version(file: ConfigFile, version: Version) -> None:
         raise KubegpuError(
             f"{file.path} is of config version {file.version}, which this release does not know.",
             evidence=f"version = {file.version}; known are 1 to {NEWEST_CONFIG}",
-            next_step="Use a newer release of kubegpu.nodes, or configure the handler by hand.",
+            next_step="Use a newer release of kubegpu.nodes, or configure the handler manually.",
         )
     newest = next(newest for since, newest in LOADS if version >= since)
     if file.version > newest:

@@ -121,7 +121,7 @@ def _check_kinds(name: str, handler: Mapping[str, Any]) -> None:
             raise KubegpuError(
                 f"The runtime {name} has {key}, which this module cannot take over.",
                 evidence=f"{key} = {value!r}",
-                next_step="Write the handler by hand.",
+                next_step="Write the handler manually.",
             )
 
 

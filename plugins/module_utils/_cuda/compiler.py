@@ -144,6 +144,6 @@ def explain_compile(test: CompileTest, output: str) -> KubegpuError:
     return KubegpuError(
         f"{what}.",
         evidence="\n".join(output.strip().splitlines()[-15:]),
-        next_step=f"Run it by hand: {test.nvcc} -c file.cu; or skip the compiler test "
+        next_step=f"Run it manually: {test.nvcc} -c file.cu; or skip the compiler test "
         "(verify: false).",
     )

@@ -60,7 +60,7 @@ class CudaNode:
             return Link(OTHER)
         found = self._alternatives()
         if found is not None:
-            # A link made by hand or by a runfile bypasses the alternatives.
+            # A link made manually or by a runfile bypasses the alternatives.
             through = target is not None and target.endswith(_ALTERNATIVE)
             return found if through else replace(found, target=target or "")
         return Link() if target is None else Link(SYMLINK, target)
@@ -145,7 +145,7 @@ class CudaNode:
                 raise KubegpuError(
                     f"The uninstaller of {path} failed; the rest of it is still installed.",
                     evidence=result.last_output(),
-                    next_step=f"Run {uninstaller} by hand.",
+                    next_step=f"Run {uninstaller} manually.",
                 )
         if not self.reader.exists(path):
             return ""

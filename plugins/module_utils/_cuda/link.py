@@ -26,7 +26,7 @@ class Link:
     """The state of ``/usr/local/cuda``.
 
     :param target: the target of a symbolic link, or the selected alternative.
-    :param manual: whether the alternative was selected by hand.
+    :param manual: whether the alternative was selected manually.
     :param choices: the registered alternatives.
     """
 

@@ -56,7 +56,7 @@ CONTAINER = (
         "Two CDI specifications have the device {device}, {one} and {other}, so that neither "
         "counts.",
         "Remove the one that is not kept up to date: nvidia-cdi-refresh writes "
-        "/var/run/cdi/nvidia.yaml, while a file that was made in /etc/cdi by hand stays as it was.",
+        "/var/run/cdi/nvidia.yaml, while a file that a user made in /etc/cdi stays as it was.",
         'conflicting device "nvidia.com/gpu=0" (specs "/etc/cdi/nvidia.yaml", '
         '"/etc/cdi/nvidia-old.yaml")',
         "github.com/cncf-tags/container-device-interface: pkg/cdi/cache.go",

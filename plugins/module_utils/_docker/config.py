@@ -31,7 +31,7 @@ def read(text: str, name: str, version: tuple[int, ...] | None) -> Document:
     if root.kind != OBJECT:
         raise InputError(
             f"{name}, line {document.line_of(root.start)}: the file is {root.kind}, not an object.",
-            next_step="Correct the file by hand: dockerd does not start with it either.",
+            next_step="Correct the file manually: dockerd does not start with it either.",
         )
     _refuse_repeated(document, root, ("runtimes", "default-runtime", "features"))
     for key in ("runtimes", "features"):
@@ -42,14 +42,14 @@ def read(text: str, name: str, version: tuple[int, ...] | None) -> Document:
             raise InputError(
                 f"{name}, line {document.line_of(node.start)}: {key} is {node.kind}, "
                 "not an object.",
-                next_step="Correct the file by hand: dockerd does not start with it either.",
+                next_step="Correct the file manually: dockerd does not start with it either.",
             )
         _refuse_repeated(document, node, None)
     default = root.get("default-runtime")
     if default is not None and default.kind != STRING and not default.is_null:
         raise InputError(
             f"{name}, line {document.line_of(default.start)}: default-runtime is not a string.",
-            next_step="Correct the file by hand: dockerd does not start with it either.",
+            next_step="Correct the file manually: dockerd does not start with it either.",
         )
     return document
 
@@ -172,7 +172,7 @@ def _configure_entry(editor: Editor, request: Request) -> None:
     if entry.kind != OBJECT:
         raise InputError(
             f"{where} is {entry.kind}, not an object.",
-            next_step="Correct the file by hand: dockerd does not start with it either.",
+            next_step="Correct the file manually: dockerd does not start with it either.",
         )
     shim = _member(document, entry, "runtimeType")
     shim_type = None if shim is None else entry.get(shim)

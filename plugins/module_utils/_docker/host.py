@@ -141,12 +141,12 @@ class DockerHost:
             raise InputError(
                 f"dockerd refuses {self._settings.config_path}, and did before this change too.",
                 evidence=message,
-                next_step="Correct the file by hand and run again; nothing was written.",
+                next_step="Correct the file manually and run again; nothing was written.",
             )
         raise InputError(
             f"dockerd would refuse {self._settings.config_path} after this change.",
             evidence=message,
-            next_step="Nothing was written. Correct the options, or the file by hand.",
+            next_step="Nothing was written. Correct the options, or the file manually.",
         )
 
     def _validation_error(self, content: bytes) -> str | None:

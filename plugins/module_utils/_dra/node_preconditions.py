@@ -217,7 +217,7 @@ def _partitions(name: str, host: Mapping[str, Any]) -> Precondition:
         return Precondition(
             name, "MIG", "partitioned by nvidia_mig", False,
             f"{DYNAMIC_MIG} destroys partitions that the DRA driver did not make",
-            f"Leave {DYNAMIC_MIG} out, or give the node back (nvidia_mig_config).",
+            f"Leave {DYNAMIC_MIG} out, or stop partitioning the node (nvidia_mig_config).",
         )  # fmt: skip
     return Precondition(name, "MIG", "not partitioned by this collection", True)
 

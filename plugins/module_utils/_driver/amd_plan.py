@@ -23,7 +23,7 @@ from .plan.kernels import relevant_kernels
 from .plan.packages import headers
 from .plan.sources import system_of
 
-_BY_HAND = "docs/amd-intel.md has what to do by hand"
+_MANUALLY = "docs/amd-intel.md has what to do manually"
 _NO_REBOOT: Mapping[str, Any] = {"required": False, "reason": ""}
 
 
@@ -80,7 +80,7 @@ def _refusal(node: Mapping[str, Any], request: AmdDriverRequest) -> Refusal | No
         return Refusal(
             f"AMD's driver is installed by this collection with apt alone, and {name} has "
             f"{system['package_manager'] or 'none that is known'}.",
-            f"set {PREFIX}enabled: false; {_BY_HAND}.",
+            f"set {PREFIX}enabled: false; {_MANUALLY}.",
         )
     old = unsupported(system, request.controller)
     if old:

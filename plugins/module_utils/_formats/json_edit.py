@@ -198,7 +198,7 @@ class Document:
             raise InputError(
                 f"{self.name}, line {self.line_of(node.start)}: "
                 f"{'.'.join(path) or 'the file'} is {_article(node.kind)}, not an object.",
-                next_step="Correct the file by hand: dockerd does not start with it either.",
+                next_step="Correct the file manually: dockerd does not start with it either.",
             )
         return self.set(path, "{}")
 
@@ -400,7 +400,7 @@ class _Scanner:
         return InputError(
             f"{self._name}, line {line}: {cause}.",
             evidence=evidence,
-            next_step=f"Correct line {line} of the file by hand and run again; nothing was "
+            next_step=f"Correct line {line} of the file manually and run again; nothing was "
             "written.",
         )
 

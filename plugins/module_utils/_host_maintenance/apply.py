@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""gpu_host_maintenance: take a host without Kubernetes out of work, and give it back."""
+"""gpu_host_maintenance: take a host without Kubernetes out of work, and release it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class HostMaintenance:
         obstacle = find_obstacle(self._request, self._record, self._slurm)
         if obstacle is not None:
             if self._request.state == RELEASED:
-                # It is not this run's to give back.
+                # It is held by somebody else.
                 self._node.warn(f"{obstacle.cause} It is left as it is.")
             else:
                 self._findings.append(obstacle)

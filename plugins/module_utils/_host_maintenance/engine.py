@@ -56,7 +56,7 @@ class Engine:
         """Stop a container as ``docker stop`` does; one that has ended is no error.
 
         A container with a restart policy would come back when dockerd is restarted, even one that
-        was stopped by hand, so that it has none until it is started again.
+        was stopped manually, so that it has none until it is started again.
         """
         if container.policy != NO_POLICY:
             self._set_policy(container.id, NO_POLICY, 0)
@@ -66,7 +66,7 @@ class Engine:
         self._post(f"/containers/{container.id}/stop", None, timeout)
 
     def start(self, stopped: Stopped) -> None:
-        """Start a container, and give it its restart policy back."""
+        """Start a container, and restore its restart policy."""
         self._post(f"/containers/{stopped.id}/start")
         if stopped.policy != NO_POLICY:
             self._set_policy(stopped.id, stopped.policy, stopped.retries)

@@ -87,7 +87,7 @@ def left_over(request: Request, decision: Decision) -> Finding:
         "work_left",
         f"{request.name} is still in use after {request.timeout} seconds.",
         _shown(decision),
-        "Wait longer (timeout), end it by hand, or have containers stopped: containers: stop, for "
+        "Wait longer (timeout), end it manually, or have containers stopped: containers: stop, for "
         "those with --rm also unmanaged: delete.",
     )
 

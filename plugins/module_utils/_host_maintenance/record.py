@@ -38,7 +38,7 @@ def read_record(data: Any) -> Record | None:
             "containers were stopped.",
             evidence=f"{type(error).__name__}: {error}",
             next_step=f"Correct the value {KEY} in state.json, or remove it and start the "
-            "containers by hand.",
+            "containers manually.",
             code="maintenance_unreadable",
         ) from error
     return Record(

@@ -281,7 +281,7 @@ def _no_credentials(source: str, user: Mapping[str, Any], words: Sequence[str]) 
         if command
         else f"The user of {source} has no credentials that can be used",
         evidence=shorten(" ".join(words)),
-        next_step=f"Run {command or 'kubectl'} by hand as the user who runs the task, on the host "
+        next_step=f"Run {command or 'kubectl'} as the user who runs the task, on the host "
         "that speaks to the API server: it has to be there, in the PATH, and logged in.",
         reason="Configuration",
     )

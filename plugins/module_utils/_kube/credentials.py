@@ -49,7 +49,7 @@ def in_time(function: Callable[[], Value], who: str) -> Value:
             f"{who} got no credentials within {LIMIT:.0f} seconds",
             evidence="its plugin for credentials (exec or auth-provider in the kubeconfig) has not "
             "ended",
-            next_step="Run kubectl by hand as the user who runs the task, on the host that speaks "
+            next_step="Run kubectl as the user who runs the task, on the host that speaks "
             "to the API server: the plugin must need no answer and no browser.",
             reason="Configuration",
         ) from None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Cordon, drain and release nodes: read, refuse, cordon, drain, give back what failed."""
+"""Cordon, drain and release nodes: read, refuse, cordon, drain, release what failed."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Maintenance:
             self._cordon(ready)
             self._await_ready([work for work in ready if work.active])
         if self._lease and self.request.lease and self.request.lease.done and not self.dry_run:
-            self._lease.give_back()
+            self._lease.release()
         self.notes += self._reader.notes
         rows = {work.key: work.row() for work in self._works}
         return {host.key: finished.get(host.key) or rows[host.key] for host in self.request.hosts}
@@ -256,7 +256,7 @@ class Maintenance:
             drain.predict(cordoned)
         else:
             drain.run(cordoned, self.limit)
-        self._give_back([work for work in willing if work.failed and work.cordoned_here])
+        self._release_failed([work for work in willing if work.failed and work.cordoned_here])
 
     def _cordon(self, works: Sequence[NodeDrain]) -> None:
         fresh = [work for work in works if work.node is not None and work.node.record is None]
@@ -268,8 +268,8 @@ class Maintenance:
         for work in fresh:
             work.cordoned_here = work.active
 
-    def _give_back(self, works: Sequence[NodeDrain]) -> None:
-        """Give back the nodes that this call cordoned and could not drain."""
+    def _release_failed(self, works: Sequence[NodeDrain]) -> None:
+        """Release the nodes that this call cordoned and could not drain."""
         if self.dry_run:
             for work in works:
                 work.node = work.original

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Lease by which one run at a time changes the nodes of a cluster: take, renew, give back."""
+"""The Lease by which one run at a time changes the nodes of a cluster: take, renew, release."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Lease:
                 return None
         return None
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Remove the Lease, if this run has it."""
         found = self._cluster.get(self._path)
         if found is not None and _holder(found) == self._holder:

@@ -204,7 +204,7 @@ def _refusals(pod: Pod, request: Request) -> Sequence[Finding]:
                 f"The pod {pod.full_name} has no controller: once deleted, nobody makes it again."
                 f"{gone}",
                 "",
-                "Delete it by hand when nobody needs it, or allow it with unmanaged: delete.",
+                "Delete it manually when nobody needs it, or allow it with unmanaged: delete.",
             )
         )
     return found

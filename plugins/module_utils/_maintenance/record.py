@@ -120,7 +120,7 @@ def cordon(node: Node, request: Request, now: str) -> dict[str, Any] | None:
 
 
 def release(node: Node) -> dict[str, Any] | None:
-    """Return the merge patch that gives a node back; None if nobody holds it.
+    """Return the merge patch that releases a node; None if nobody holds it.
 
     The cordon goes if the record's run set it, and the label if it is still this module's.
     """

@@ -36,7 +36,7 @@ _EXPLANATIONS: tuple[tuple[str, str, str], ...] = (
     (
         r"remove is disabled|would be removed",
         "The set cannot be installed without removing other packages, which is never done.",
-        "Remove them by hand, or name them in obsolete.",
+        "Remove them manually, or name them in obsolete.",
     ),
     (
         r"hash sum mismatch|size mismatch",

@@ -296,7 +296,7 @@ def _restore(
         draft.warnings.append(
             f"{name} {old.version} was installed before and cannot be restored: no "
             "repository of this node has it now. Next step: add its repository and install "
-            "it by hand."
+            "it manually."
         )
     after = draft.after[name]
     if old.automatic and after.installed:

@@ -139,7 +139,7 @@ def _would_remove(
         f"{', '.join(foreign)}; nothing was changed.",
         evidence=f"asked for: install {', '.join(plan.install) or 'nothing'}; "
         f"remove {', '.join((*plan.to_remove, *resolution.removed)) or 'nothing'}",
-        next_step="Remove them by hand, or name them in obsolete.",
+        next_step="Remove them manually, or name them in obsolete.",
     )
 
 

@@ -174,7 +174,7 @@ def _rpm(run: Runner, argv: list[str]) -> None:
         raise RolledBackError(
             "rpm's keyring could not be changed; all files were restored.",
             evidence=answer.last_output(),
-            next_step="Run it by hand to see why: " + " ".join(argv),
+            next_step="Run it to see why: " + " ".join(argv),
         )
 
 

@@ -55,7 +55,7 @@ def plan_restore(
     A runtime without saved files was first configured afterwards, and is left as it is.
 
     :param saved: the result of :func:`read_current`.
-    :raises KubegpuError: ``saved`` was changed by hand.
+    :raises KubegpuError: ``saved`` was changed manually.
     """
     known = {key: _parse(key, one) for key, one in saved.items() if key.startswith(prefix)}
     if not known:
@@ -153,8 +153,8 @@ def _parse(key: str, data: Any) -> tuple[FileState, FileRecord]:
         return state, FileRecord.from_json(dict(data["record"]))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise KubegpuError(
-            f"The value {KEY} of the node's record was changed by hand.",
+            f"The value {KEY} of the node's record was changed manually.",
             evidence=f"{key}: {error}",
-            next_step="Restore the configuration of the runtime by hand, then remove this value "
+            next_step="Restore the configuration of the runtime manually, then remove this value "
             "from state.json.",
         ) from error

@@ -192,7 +192,7 @@ def _compare(text: str, intended: Mapping[str, Any], parse: Parser) -> None:
     if parse_text(text, parse) != intended:
         raise KubegpuError(
             "The configuration has a form that cannot be edited; it is left as it is.",
-            next_step="Please report this with the file; until then set the values by hand.",
+            next_step="Please report this with the file; until then set the values manually.",
         )
 
 

@@ -76,7 +76,7 @@ def _refusal(node: Mapping[str, Any], request: AmdToolkitRequest) -> Refusal | N
     if system["package_manager"] not in MANAGERS:
         return Refusal(
             f"{name} installs packages with {system['package_manager'] or 'an unknown tool'}.",
-            "install amd-container-toolkit by hand, and use the modules amd_cdi_specification and "
+            "install amd-container-toolkit manually, and use the modules amd_cdi_specification and "
             "docker_runtime, which work there.",
         )
     old = unsupported(system, request.controller)

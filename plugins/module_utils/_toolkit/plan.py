@@ -200,7 +200,7 @@ def _refusal(node: Mapping[str, Any], request: Request) -> Refusal | None:
             f"{system['id']} {system['version']} installs packages with "
             f"{system['package_manager'] or 'a tool that is not known'}; this release knows "
             f"{', '.join(sorted(FAMILIES))}.",
-            "install the container toolkit by hand and use the modules containerd_runtime, "
+            "install the container toolkit manually and use the modules containerd_runtime, "
             "crio_runtime and docker_runtime, which work there.",
         )
     old = unsupported(system, request.controller)

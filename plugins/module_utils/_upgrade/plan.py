@@ -130,7 +130,7 @@ def plan_upgrade(
 
 
 def _plan_release(request: Request, hosts: Sequence[Host]) -> Plan:
-    """Return the plan of a run that only gives nodes back."""
+    """Return the plan of a run that only releases nodes."""
     held = tuple(host.name for host in hosts if host.held_by == request.run)
     return Plan(
         hosts=tuple(

@@ -51,7 +51,7 @@ class Request:
     rollback: str = "try"
     #: Whether nodes whose restart would cost the control plane its quorum are refused.
     keep_quorum: bool = True
-    #: Whether nodes that an earlier run left are only given back.
+    #: Whether nodes that an earlier run left are only released.
     release: bool = False
 
 
@@ -159,7 +159,7 @@ class Plan:
     refused: bool = False
     limit: int = 0
     run: str = ""
-    #: Whether the hosts are only given back.
+    #: Whether the hosts are only released.
     release: bool = False
     #: The nodes with GPUs that are out of work and are no hosts of the run.
     elsewhere: tuple[str, ...] = ()

@@ -312,7 +312,7 @@ def test_an_api_server_that_is_away_during_the_drain_is_waited_for(api, kube, po
     assert on_node(pods) == [] and cordoned(kube)
 
 
-def test_a_budget_that_blocks_is_named_and_the_node_given_back(kube, pods, maintain):
+def test_a_budget_that_blocks_is_named_and_the_node_released(kube, pods, maintain):
     pods.workload("Deployment", "web", replicas=1)
     (name,) = pods.place("web", A)
     pods.await_budget(pods.budget("web", "web"), currentHealthy=1)

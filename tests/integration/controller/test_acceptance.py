@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The playbook accept: plan, tests, record, labels, what is given back, report and exit status.
+"""The playbook accept: plan, tests, record, labels, what is released, report and exit status.
 
 Playbook, roles, Ansible and the module gpu_node_acceptance are the real ones, with a stand-in of
 dcgmi, nvbandwidth and gpu_burn; facts and cluster are stand-ins (standin_cluster.py).
@@ -167,7 +167,7 @@ def test_a_pass_a_failure_and_a_second_run(nodes):
     assert [one["test"] for one in report["hosts"]["gpu1"]["tests"]] == ["dcgm", "nvbandwidth"]
     assert nodes.record("gpu1")["passed"] and not nodes.record("gpu2")["passed"]
     assert nodes.marks() == {"gpu1": ("passed", [], [MARK]), "gpu2": ("failed", [MARK], [])}
-    # The taint keeps the pods away: both are given back.
+    # The taint keeps the pods away: both are released.
     assert nodes.held() == {}
     run, report = nodes.accept({"gpu1": {}, "gpu2": {}})
     assert run.status == 0, run.screen

@@ -120,7 +120,7 @@ def test_a_lost_node_ends_neither_the_run_nor_the_report(nodes):
     assert nodes.held() == {"gpu1": "gpu-upgrade"}
 
 
-def test_a_node_that_cannot_be_drained_is_given_back_unchanged(nodes):
+def test_a_node_that_cannot_be_drained_is_released_unchanged(nodes):
     run, report = nodes.upgrade(hosts(gpu2={"standin_blocked": True}))
     assert run.status == 2, run.screen
     assert outcomes(report) == {"gpu1": "done", "gpu2": "blocked", "gpu3": "done"}
@@ -251,7 +251,7 @@ def test_the_report_of_an_earlier_run_does_not_outlive_one_that_ends_before_its_
     assert not old.exists() and changes(run) == []
 
 
-def test_nodes_are_given_back_without_a_change(nodes):
+def test_nodes_are_released_without_a_change(nodes):
     nodes.cluster(
         gpu1={"unschedulable": True, "held_by": "gpu-upgrade", "was": False},
         gpu2={"unschedulable": True, "held_by": "gpu-upgrade", "was": True},

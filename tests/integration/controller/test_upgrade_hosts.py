@@ -93,7 +93,7 @@ def test_hosts_of_another_run_and_out_of_work_refuse_and_count(hosts):
 
 
 @pytest.mark.parametrize("state", ["drained", "released"])
-def test_a_killed_run_is_finished_or_only_given_back(hosts, state):
+def test_a_killed_run_is_finished_or_only_released(hosts, state):
     own = {"gpu1": {"standin_kill": state}}
     run, report = upgrade(hosts, own=own)
     assert run.status not in (0, 2) and report is None
@@ -157,7 +157,7 @@ def test_tasks_of_the_user_and_a_failure_of_each(hosts, tmp_path):
     assert report["hosts"]["gpu2"]["rolled_back_because"] == finding["cause"]
     assert report["hosts"]["gpu2"]["to"] == {}
     assert report["hosts"]["gpu3"]["to"]["driver"] == NEW
-    # gpu1 was not changed and is given back; the others stay.
+    # gpu1 was not changed and is released; the others stay.
     assert hosts.held() == {"gpu2": "gpu-upgrade", "gpu3": "gpu-upgrade"}
     assert hosts.records() == ["gpu2", "gpu3"]
     assert not [call for call in run.calls if call[:2] == ("gpu1", "nvidia_driver")]
@@ -167,7 +167,7 @@ def test_tasks_of_the_user_and_a_failure_of_each(hosts, tmp_path):
     assert [name for name, host in said if host == "gpu2"] == [*HOOKS[:3], HOOKS[2]]
     assert [name for name, host in said if host == "gpu3"] == list(HOOKS)
 
-    # A node that the run above left is neither given back nor restored.
+    # A node that the run above left is neither released nor restored.
     own = {name: {"standin_hook": "before_drain"} for name in HOSTS}
     run, report = upgrade(hosts, own=own, gpu_upgrade_max_failed=3, **given)
     assert run.status == 2, run.screen

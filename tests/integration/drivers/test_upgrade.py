@@ -306,7 +306,7 @@ def test_a_controller_that_is_killed_in_each_step(nodes, upgrade, tmp_path):
         run.at("Wait before the health is compared again")
     assert record() == NEW and left() == {THIRD}
     with killed() as run:
-        run.at("Give the host back")
+        run.at("Release the host")
 
     run, report = upgrade(version=OLD, limit=THIRD)
     assert run.status == 0, run.output
@@ -351,7 +351,7 @@ def test_a_second_node_that_fails_the_gate_goes_back_and_the_third_follows(nodes
     assert loaded() == {FIRST: OLD, SECOND: NEW, THIRD: OLD} and left() == set()
 
 
-def test_removal_gives_the_nodes_back(nodes):
+def test_teardown_restores_the_nodes(nodes):
     run = play("teardown", "--limit", ALL, variables=variables(OLD), timeout=1800)
     assert run.status == 0, run.output
     found = on_nodes("ls -A /var/lib/kubegpu 2>/dev/null; apt-mark showhold", ALL)

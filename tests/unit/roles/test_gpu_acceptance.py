@@ -116,7 +116,7 @@ class Host:
     def released(self, **answer):
         given = {"nodes": {self.name: {"findings": []}}, **answer}
         self.set(
-            "release", "Publish whether the node was given back",
+            "release", "Publish whether the node was released",
             __gpu_acceptance_released=given, __gpu_acceptance_answer=given,
         )  # fmt: skip
 
@@ -133,7 +133,7 @@ IN_CLUSTER = {"kubegpu_kube": {"kubeconfig": "/dev/null"}}
 
 
 @pytest.mark.parametrize("where", [IN_CLUSTER, {}])
-def test_a_node_that_passes_is_given_back(where):
+def test_a_node_that_passes_is_released(where):
     host = Host(**where)
     assert host.planned()["action"] == "run"
     host.tested()
@@ -196,7 +196,7 @@ def test_with_a_drain_all_of_the_batch_is_drained():
         assert host.evaluate(text) == (["gpu1"] if drain else [])
 
 
-def test_a_failed_node_without_its_taint_is_not_given_back():
+def test_a_failed_node_without_its_taint_is_not_released():
     def back(**variables):
         host = Host(**IN_CLUSTER, gpu_acceptance_required=True, **variables)
         host.planned()

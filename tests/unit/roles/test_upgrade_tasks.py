@@ -80,7 +80,7 @@ def test_hooks_are_loaded_before_anything_is_touched():
     # Ansible's own check of the keywords.
     assert TaskInclude.load(dict(load)).args["apply"] == {"when": False}
     for task in (check, load):
-        # A node can be given back whatever the hooks are.
+        # A node can be released whatever the hooks are.
         assert "not gpu_upgrade_release | bool" in task["when"]
     assert check["any_errors_fatal"] is True
 

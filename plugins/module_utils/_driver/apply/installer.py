@@ -174,7 +174,7 @@ def uninstall_runfile(run: Runner, uninstaller: str | None) -> None:
     if uninstaller is None:
         raise KubegpuError(
             "The driver on this node came from a runfile, and its uninstaller is not there.",
-            next_step="Run the same .run file with --uninstall by hand, then run again.",
+            next_step="Run the same .run file with --uninstall manually, then run again.",
         )
     answer = run(uninstall_arguments(uninstaller), timeout=900)
     if not answer.ok:

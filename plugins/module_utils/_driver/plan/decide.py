@@ -351,11 +351,11 @@ def _check_source(inputs: DecisionInput, target: Target) -> None:
         raise Refusal(
             f"{capitalize_first(installed.title)} is installed and does not meet the request; "
             f"branch {target.branch} would come from {PLACES[str(target.source)]}.",
-            f"nvidia_driver_replace_source: true, which {removal}; or remove it by hand; or ask "
+            f"nvidia_driver_replace_source: true, which {removal}; or remove it manually; or ask "
             f"for what it is (branch {installed.branch}).",
         )
     if installed.source == RUNFILE and not inputs.node["driver"]["uninstaller"]:
         raise Refusal(
             f"{capitalize_first(installed.title)} is installed, and its uninstaller is not.",
-            "run the same .run file with --uninstall by hand, then run again.",
+            "run the same .run file with --uninstall manually, then run again.",
         )

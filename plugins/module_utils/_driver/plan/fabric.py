@@ -195,10 +195,10 @@ def missing_warning(wanted: Needs, missing: Collection[str], source: str) -> str
         RUNFILE: "a runfile does not bring",
     }.get(source, "the driver's source does not carry")
     way = (
-        "install them by hand in the driver's exact version"
+        "install them manually in the driver's exact version"
         if source == RUNFILE
         else "nvidia_driver_source: nvidia (with nvidia_driver_replace_source: true where another "
-        "driver is there), or install them by hand in the driver's exact version"
+        "driver is there), or install them manually in the driver's exact version"
     )
     return (
         f"This node needs {' and '.join(missing)} ({wanted.why}), which {place}: without it "

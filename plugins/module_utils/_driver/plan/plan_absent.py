@@ -34,7 +34,7 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
             reasons=(
                 f"{installed.title if installed else 'The driver'} is to be removed, and its "
                 "uninstaller is not there.",
-                "Next step: run the same .run file with --uninstall by hand, then run again.",
+                "Next step: run the same .run file with --uninstall manually, then run again.",
             ),
         )
     whose = "the node's record says that we installed it" if managed else "as replace_source says"
@@ -86,5 +86,5 @@ def _not_managed(installed: InstalledDriver, managed: bool | None) -> Plan:
             f"{capitalize_first(installed.title)} is not this collection's: the "
             f"node's record {why}. It stays.",
         ),
-        warnings=("To remove it all the same: nvidia_driver_replace_source: true, or by hand.",),
+        warnings=("To remove it all the same: nvidia_driver_replace_source: true, or manually.",),
     )

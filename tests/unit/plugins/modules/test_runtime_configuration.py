@@ -168,7 +168,7 @@ def test_a_record_that_was_changed_by_hand_is_an_error(node):
     node.state.write_text(json.dumps(data))
     before = node.files()
     answer = run_module(runtime_configuration.main, node.options("restored"))
-    assert answer["failed"] and "changed by hand" in answer["cause"] and answer["next_step"]
+    assert answer["failed"] and "changed manually" in answer["cause"] and answer["next_step"]
     assert node.files() == before
 
 

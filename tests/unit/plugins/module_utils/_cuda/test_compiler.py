@@ -56,7 +56,7 @@ def test_no_compiler(found, cause):
         ("compile-13.0.88-no-ccbin.txt", "no host compiler", "host_compiler"),
         ("compile-11.8.89-sm_100.txt", "for sm_100, which a GPU", "knows the GPU"),
         ("compile-13.0.88-sm_70.txt", "for sm_70, which a GPU", "dropped"),
-        ("compile-11.8.89-ptxas-of-13.0.txt", "cannot compile.", "by hand"),
+        ("compile-11.8.89-ptxas-of-13.0.txt", "cannot compile.", "manually"),
     ],
 )
 def test_what_the_real_compilers_say_when_they_cannot(name, cause, next_step):

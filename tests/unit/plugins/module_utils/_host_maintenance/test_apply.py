@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A host is taken out of work and given back, with stand-ins of dockerd and of Slurm's programs."""
+"""A host is taken out of work and released, with stand-ins of dockerd and of Slurm's programs."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_nothing_is_stopped_while_a_job_may_finish(host):
     assert host.running() == [] and host.seconds >= 60
 
 
-def test_what_does_not_leave_is_named_and_release_gives_the_host_back(host):
+def test_what_does_not_leave_is_named_and_release_restores_the_host(host):
     host.slurm, host.jobs = ("IDLE", ""), ["7"]
     host.add("web", "always")
     host.users = (DeviceUser(9, "py\x1bthon", unit=None),)

@@ -231,7 +231,7 @@ def test_check_mode_foretells_a_budget_that_stays():
     assert codes(rows["n1"]) == ["pdb_blocks"]
     assert (rows["n1"]["findings"][0]["needs"], rows["n1"]["findings"][0]["has"]) == (1, 1)
     assert [item["name"] for item in rows["n1"]["evicted"]] == ["b"]
-    # Given back, while the other one stays as asked for.
+    # Released, while the other one stays as asked for.
     assert not server.cordoned("n1") and server.cordoned("n2") and server.recorded() == ["n2"]
     assert server.time.now >= 60
     error = failure(rows, "drained")
@@ -491,7 +491,7 @@ def test_slices_carry_what_was_before():
     assert server.calls.count("try a") == 1 and server.calls.count("patch n1") == 1
 
 
-def test_a_slice_gives_back_what_an_earlier_one_cordoned():
+def test_a_slice_releases_what_an_earlier_one_cordoned():
     server = Server([node("n1")], [a_pod("a")])
     server.answers["a"] = BLOCKED
     carried, rows = {}, {}

@@ -77,7 +77,7 @@ def held(holder="r2: other 7 b", renewed="2026-11-23T11:59:00.000000Z", version=
     }
 
 
-def test_it_is_taken_renewed_and_given_back():
+def test_it_is_taken_renewed_and_released():
     server = StandinServer()
     assert lease(server).take(dry_run=True) is None and server.lease is None
     assert lease(server).take(dry_run=False) is None
@@ -91,10 +91,10 @@ def test_it_is_taken_renewed_and_given_back():
     assert server.lease["spec"]["renewTime"] == "2026-11-23T12:00:00.000000Z"
     assert again.take(dry_run=False) is None and again.notes == []
     assert server.lease["spec"]["renewTime"] == "2026-11-23T12:01:00.000000Z"
-    again.give_back()
+    again.release()
     assert server.lease is None
     assert server.calls == ["try create Lease", "create Lease", "try patch", "patch", "delete"]
-    again.give_back()
+    again.release()
 
 
 def test_the_namespace_is_created_where_there_is_none():
@@ -113,7 +113,7 @@ def test_that_of_another_run_is_respected(dry_run):
     assert found.code == "lease_held" and found.details == {"process": "other 7 b"}
     assert "The run r2" in found.cause and "renewed 2026-11-23T11:59:00Z" in found.cause
     assert "2026-11-23T12:59:00Z, when it expires" in found.next_step
-    one.give_back()
+    one.release()
     assert server.calls == []
     # The same run, started twice.
     server = StandinServer(held("r1: host 2 c"))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The record of a node: what a release gives back, and what it leaves."""
+"""The record of a node: what a release restores, and what it leaves."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_pause_ends_while_the_node_stays_cordoned():
     assert not read_record(read_node(theirs)).paused
 
 
-def test_nobodys_node_is_not_given_back():
+def test_nobodys_node_is_not_released():
     assert release(read_node(node(unschedulable=True))) is None
 
 
