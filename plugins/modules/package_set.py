@@ -40,8 +40,14 @@ options:
       - V(available) changes nothing, and does not refresh package lists. It returns in
         C(not_available) which of O(packages) no repository has in these versions, also of those
         that are installed, for example before a change that may have to be reverted.
+      - V(saved) installs nothing. It saves O(packages) in these exact versions on the node, and no
+        others, in a repository of their own (C(/var/lib/kubegpu-packages) and
+        C(/etc/apt/sources.list.d/kubegpu-saved.sources)), so that they can be installed again when
+        no other repository has them any more. What apt has in its cache is copied, the rest
+        downloaded. C(not_available) has those that are to be had nowhere. An empty O(packages)
+        removes what was saved. Only for apt.
     type: str
-    choices: [present, absent, available]
+    choices: [present, absent, available, saved]
     default: present
   packages:
     description:
@@ -49,7 +55,7 @@ options:
         packaging revision included, such as V(1.20.0-1). V(null) is any version.
       - A C(*) in a version, such as V(595.58.03*) or V(2.28.3*+cuda12.9), matches any text. If no
         matching version is installed, the newest one is.
-      - Required with O(state=present) and O(state=available).
+      - Required with O(state=present), O(state=available) and O(state=saved).
     type: dict
   hold:
     description:
@@ -269,7 +275,7 @@ module_streams:
 not_available:
   description: Packages that were installed before and that no repository of the node has now. They
     stay recorded, so that O(state=absent) can restore them once a repository has them. With
-    O(state=available), those of O(packages) that no repository has.
+    O(state=available) and O(state=saved), those of O(packages) that no repository has.
   returned: success
   type: list
   elements: str
@@ -322,16 +328,22 @@ from ..module_utils._core.failure import fail
 from ..module_utils._core.printable import printable
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._host.command import module_runner
-from ..module_utils._packages.apply import Result, find_missing, finish, prepare
+from ..module_utils._packages.apply import Result, find_missing, finish, prepare, save
 from ..module_utils._packages.host import Host, find_manager
 from ..module_utils._packages.options import read_options
 from ..module_utils._packages.registry import MANAGERS
 from ..module_utils._record.options import STATE_ARGUMENTS
 from ..module_utils._record.store import StateStore
 
+# Those that need packages.
+_STATES = ("present", "available", "saved")
 ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "name": {"type": "str", "required": True},
-    "state": {"type": "str", "choices": ["present", "absent", "available"], "default": "present"},
+    "state": {
+        "type": "str",
+        "choices": ["present", "absent", "available", "saved"],
+        "default": "present",
+    },
     "packages": {"type": "dict"},
     "hold": {"type": "bool", "default": True},
     "obsolete": {"type": "list", "elements": "str", "default": []},
@@ -367,7 +379,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
 def main() -> None:
     module = AnsibleModule(
         argument_spec=ARGUMENT_SPEC,
-        required_if=[("state", name, ("packages",)) for name in ("present", "available")],
+        required_if=[("state", name, ("packages",)) for name in _STATES],
         supports_check_mode=True,
     )
     use_proxies(module.params, os.environ)
@@ -394,6 +406,8 @@ def _run(module: AnsibleModule, store: StateStore) -> Result:
     )
     if params["state"] == "available":
         return find_missing(options, host)
+    if params["state"] == "saved":
+        return save(options, host)
     if module.check_mode:
         return prepare(options, host, store)
     with store.transaction():

@@ -35,6 +35,7 @@ from .read import (
 )
 from .record import begin_change, finish_change, not_restored, resume_change, to_hold_again
 from .repair import mark, release, repair, restore_streams, switch_streams, wait_for_lock
+from .saved import save_packages
 from .simulate import Resolution, packages_to_install, packages_to_release, predict, resolve
 from .types import BROKEN, INSTALLED, Package, Plan, Record, fits
 
@@ -58,6 +59,26 @@ def find_missing(options: Options, host: Host) -> Result:
     ]
     values = {"changed": False, "packages": {}, "module_streams": {}, "broken": {}, "reasons": []}
     return Result({**values, "not_available": absent}, diff=())
+
+
+def save(options: Options, host: Host) -> Result:
+    """Save the packages on the node as files that apt can install."""
+    changes = save_packages(host, options.request.packages, check_mode=options.check_mode)
+    versions = {name: Package(INSTALLED, version) for name, version in changes.after.items()}
+    earlier = {name: Package(INSTALLED, version) for name, version in changes.before.items()}
+    values: dict[str, Any] = {
+        "changed": changes.changed,
+        "packages": _public(versions),
+        "previous": _public(earlier),
+        "module_streams": {},
+        "broken": {},
+        "not_available": list(changes.lost),
+        "reasons": [],
+    }
+    title = f"saved packages {options.name}"
+    before, after = shown(earlier), shown(versions)
+    diff = {"before": before, "after": after, "before_header": title, "after_header": title}
+    return Result(values, (diff,) if before != after else ())
 
 
 def prepare(options: Options, host: Host, store: StateStore) -> Result:

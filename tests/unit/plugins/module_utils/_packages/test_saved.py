@@ -1,0 +1,189 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Packages are saved on the node. Files are real ones; apt and dpkg-deb are stand-ins.
+
+tests/integration/packages/test_packages_live.py has the real ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
+    InputError,
+    KubegpuError,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import saved
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.apt import Apt
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.dnf import Dnf
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.host import Host
+from ansible_collections.kubegpu.nodes.plugins.modules import package_set
+from tests.unit.module_process import predicted, run_module
+
+OLD = {"nvidia-driver": "550.163.01-1", "libcuda1": "1:550.163.01-1"}
+NEW = {"nvidia-driver": "580.126.09-1", "libcuda1": "1:580.126.09-1"}
+
+
+def control(name, version):
+    return f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nDescription: x\n more\n"
+
+
+class Node:
+    """apt with a repository; a package file is its control fields."""
+
+    def __init__(self, folder):
+        self.repository = {name: [version] for name, version in OLD.items()}
+        self.downloaded, self.refreshed, self.fails = [], 0, ""
+        self.sources = folder / "sources"
+
+    def __call__(self, argv, timeout=60, environment=None):
+        words = list(argv)
+        if self.fails and self.fails in words:
+            return Result(100, "", "E: No space left on device")
+        if words[0] == "apt-cache":
+            lines = (f"{one} | {version} | x\n" for one in words[2:]
+                     for version in self.repository.get(one, ()))  # fmt: skip
+            return Result(0, "".join(lines), "")
+        if words[0] == "dpkg-deb":
+            with open(words[2], encoding="utf-8") as file:
+                return Result(0, file.read(), "")
+        if words[:3] == ["apt-get", "-qq", "update"]:
+            assert f"Dir::Etc::sourcelist={saved.SOURCE}" in words
+            self.refreshed += 1
+            return Result(0, "", "")
+        if words[0] == "sh":
+            for one in words[5:]:
+                name, version = one.split("=")
+                assert version in self.repository[name]
+                self.downloaded.append(one)
+                self.put(words[4], name, version)
+            return Result(0, "", "")
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    @staticmethod
+    def put(folder, name, version):
+        path = f"{folder}/{name}_{version.replace(':', '%3a')}_amd64.deb"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(control(name, version))
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    made = Node(tmp_path)
+    for name, path in (("FOLDER", "saved"), ("ARCHIVES", "archives"), ("SOURCE", "x.sources")):
+        monkeypatch.setattr(saved, name, str(tmp_path / path))
+    (tmp_path / "archives").mkdir()
+    made.folder, made.source = tmp_path / "saved", tmp_path / "x.sources"
+    made.archives = tmp_path / "archives"
+    monkeypatch.setattr(package_set, "module_runner", lambda _module: made)
+    return made
+
+
+def save(packages, **options):
+    given = {"name": "x", "state": "saved", "package_manager": "apt", "packages": packages}
+    return predicted(package_set.main, given, **options)
+
+
+def there(node):
+    return sorted(path.name for path in node.folder.iterdir())
+
+
+def test_packages_are_saved_once_replaced_and_removed(node):
+    answer = save(OLD)
+    assert answer["changed"] and answer["not_available"] == []
+    assert answer["diff"][0]["after"] == "libcuda1 1:550.163.01-1\nnvidia-driver 550.163.01-1\n"
+    names = ["libcuda1_1-550.163.01-1.deb", "nvidia-driver_550.163.01-1.deb"]
+    assert there(node) == ["Packages", *names]
+    entries = saved.parse_index((node.folder / "Packages").read_text(encoding="utf-8"))
+    assert {one.name: one.version for one in entries} == OLD
+    for one in entries:
+        # apt refuses a file that is not the one of the index.
+        content = (node.folder / one.file).read_bytes()
+        assert f"SHA256: {hashlib.sha256(content).hexdigest()}" in one.text
+        assert f"Size: {len(content)}" in one.text and " more\n" in one.text
+    assert f"URIs: file:{node.folder}\n" in node.source.read_text(encoding="utf-8")
+    assert node.refreshed == 1
+
+    # The repository has dropped them.
+    node.repository = {name: [version] for name, version in NEW.items()}
+    again = save(OLD)
+    assert not again["changed"] and again["not_available"] == [] and node.refreshed == 1
+    assert save(NEW)["changed"]
+    assert {one.version for one in saved.parse_index((node.folder / "Packages").read_text())} == {
+        *NEW.values()
+    }
+    assert len(there(node)) == 3 and len(node.downloaded) == 4
+    assert save({})["changed"]
+    assert not node.folder.exists() and not node.source.exists()
+    assert not save({})["changed"]
+
+
+def test_what_apt_has_in_its_cache_is_copied(node):
+    node.repository = {}
+    node.put(node.archives, "libcuda1", OLD["libcuda1"])
+    answer = save(OLD)
+    assert answer["not_available"] == ["nvidia-driver"] and not node.downloaded
+    assert set(answer["packages"]) == {"libcuda1"}
+    assert there(node) == ["Packages", "libcuda1_1-550.163.01-1.deb"]
+
+
+def test_what_is_to_be_had_nowhere_leaves_nothing_behind(node):
+    node.repository = {}
+    answer = save(OLD)
+    assert not answer["changed"] and answer["not_available"] == sorted(OLD)
+    assert not node.folder.exists() and not node.source.exists()
+
+
+@pytest.mark.parametrize("left", ["partial", "file", "index"])
+def test_what_a_killed_run_left_is_repaired(node, left):
+    save(OLD)
+    if left == "partial":
+        (node.folder / "partial").mkdir()
+        node.put(node.folder / "partial", "other", "1")
+    elif left == "file":
+        node.put(node.folder, "other", "1")
+    else:
+        # Somebody removed a file that apt would offer.
+        (node.folder / "nvidia-driver_550.163.01-1.deb").unlink()
+    assert save(OLD)["changed"]
+    assert len(there(node)) == 3 and not save(OLD)["changed"]
+
+
+def test_a_failure_names_command_and_message_and_keeps_what_was_saved(node):
+    save(OLD)
+    before = there(node)
+    node.repository = {name: [version] for name, version in NEW.items()}
+    node.fails = "dpkg-deb"
+    given = {"name": "x", "state": "saved", "package_manager": "apt", "packages": NEW}
+    answer = run_module(package_set.main, given)
+    assert answer["failed"] and "dpkg-deb failed with status 100" in answer["cause"]
+    assert "No space left" in answer["evidence"]
+    assert [name for name in there(node) if name != "partial"] == before
+
+
+def test_a_file_of_another_version_is_not_taken(node):
+    node.put(node.archives, "libcuda1", OLD["libcuda1"])
+    (path,) = node.archives.iterdir()
+    path.write_text(control("libcuda1", "1:1"), encoding="utf-8")
+    host = Host(lambda: Apt(node), 0)
+    with pytest.raises(KubegpuError, match="libcuda1 1:1, which was not to be saved"):
+        saved.save_packages(host, OLD, check_mode=False)
+    assert not node.source.exists()
+
+
+@pytest.mark.parametrize("packages", [{"a": None}, {"abc": "1.*"}, {"../x": "1"}, {"abc": "../1"}])
+def test_versions_are_exact(node, packages):
+    with pytest.raises(InputError, match="no package with an exact version"):
+        saved.save_packages(Host(lambda: Apt(node), 0), packages, check_mode=False)
+
+
+def test_other_package_managers_are_refused(node):
+    with pytest.raises(InputError, match="with apt only"):
+        saved.save_packages(Host(lambda: Dnf(node), 0), OLD, check_mode=True)
