@@ -14,6 +14,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import read_request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import (
+    count_elsewhere,
     out_elsewhere,
     plan_upgrade,
 )
@@ -67,12 +68,14 @@ def plan_hosts(
             for host in hosts
         ],
         find_quorum(nodes),
-        _elsewhere(nodes, rows),
+        out_elsewhere(nodes, _names(rows)),
+        count_elsewhere(nodes, _names(rows)),
     ).to_json()
 
 
-def _elsewhere(nodes: Mapping[str, Object], rows: Mapping[str, Object]) -> list[str]:
-    return out_elsewhere(nodes, {str(row.get("node") or "") for row in rows.values()})
+def _names(rows: Mapping[str, Object]) -> set[str]:
+    """Return the names of the nodes of the hosts of the run."""
+    return {str(row.get("node") or "") for row in rows.values()}
 
 
 def _with_way_back(host: Host, answer: Object) -> Host:
@@ -183,7 +186,7 @@ def stop_batch(
     known = {host: row for host, row in rows.items() if row.get("node")}
     unready = [host for host, row in known.items() if not row.get("ready")]
     out = [host for host, row in known.items() if row.get("unschedulable") or host in unready]
-    out += _elsewhere(nodes, rows)
+    out += out_elsewhere(nodes, _names(rows))
     quorum = find_quorum(nodes)
     restarts = [
         host

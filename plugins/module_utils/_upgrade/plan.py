@@ -90,27 +90,44 @@ def out_elsewhere(nodes: Mapping[str, Mapping[str, Any]], ours: Collection[str])
     )
 
 
+def count_elsewhere(nodes: Mapping[str, Mapping[str, Any]], ours: Collection[str]) -> int:
+    """Return how many nodes with GPUs are no hosts of the run, those of ``out_elsewhere`` included.
+
+    :param nodes: all nodes of the cluster, as ``gpu_cluster_info`` has them.
+    :param ours: the nodes of the hosts of the run.
+    """
+    return sum(
+        bool(node.get("held") or node.get("resources"))
+        for name, node in nodes.items()
+        if name not in ours
+    )
+
+
 def plan_upgrade(
     request: Request,
     hosts: Sequence[Host],
     quorum: Quorum | None = None,
     elsewhere: Sequence[str] = (),
+    others: int = 0,
 ) -> Plan:
     """Return the plan of all hosts, with all refusals at once.
 
     :param quorum: the control plane of their cluster.
     :param elsewhere: the nodes that are out of work and are no hosts of the run.
+    :param others: how many nodes with GPUs are no hosts of the run.
     """
     if request.release:
         return _plan_release(request, hosts)
     quorum = quorum or Quorum()
     planned = [_plan_host(request, host, quorum) for host in hosts]
-    limit = amount(request.max_unavailable, len(hosts)) if hosts else 0
+    # A percentage is of what is counted: those that are out of work elsewhere count, too.
+    total = len(hosts) + max(others, len(elsewhere))
+    limit = amount(request.max_unavailable, total) if hosts else 0
     out = {host.name for host in hosts if host.is_out(request.run)} | {*elsewhere}
     room = limit - len(out)
     findings = [
         *_unknown_canaries(request, hosts),
-        *_no_room(request, planned, out, limit),
+        *_no_room(request, planned, out, limit, total),
     ]
     refused = any(host.action == REFUSE for host in planned) and request.on_refusal == "stop"
     batches: list[tuple[str, ...]] = []
@@ -343,7 +360,7 @@ def _unknown_canaries(request: Request, hosts: Sequence[Host]) -> list[Finding]:
 
 
 def _no_room(
-    request: Request, planned: Sequence[HostPlan], out: set[str], limit: int
+    request: Request, planned: Sequence[HostPlan], out: set[str], limit: int, total: int
 ) -> list[Finding]:
     """Return why no further node may be taken out."""
     fresh = [host.name for host in planned if host.action == CHANGE and host.name not in out]
@@ -352,7 +369,7 @@ def _no_room(
     return [
         Finding(
             "budget_used",
-            f"gpu_upgrade_max_unavailable ({request.max_unavailable} of {len(planned)} nodes: "
+            f"gpu_upgrade_max_unavailable ({request.max_unavailable} of {total} nodes: "
             f"{limit}) is used up: {', '.join(sorted(out))} are not ready, cordoned by another "
             "party, or held by a run without being hosts of this one.",
             "",

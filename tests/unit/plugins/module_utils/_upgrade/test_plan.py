@@ -17,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options imp
     read_request,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import (
+    count_elsewhere,
     disturbed,
     has_work,
     out_elsewhere,
@@ -140,6 +141,8 @@ def test_nodes_out_of_work_that_are_no_hosts_of_the_run():
         "good": {"ready": True, "held": None, "resources": gpus},
     }
     assert out_elsewhere(nodes, {"gpu1"}) == ["left", "lost"]
+    # All that can be out of work count for a percentage.
+    assert count_elsewhere(nodes, {"gpu1"}) == 3
 
 
 def test_nodes_that_are_no_hosts_of_the_run_use_up_the_budget():
@@ -150,6 +153,29 @@ def test_nodes_that_are_no_hosts_of_the_run_use_up_the_budget():
     assert finding.code == "budget_used" and "lost" in finding.cause
     plan = plan_upgrade(Request(max_unavailable="2", batch=("2",)), hosts(3), elsewhere=["lost"])
     assert plan.batches == (("gpu1",), ("gpu2",), ("gpu3",))
+
+
+@pytest.mark.parametrize(
+    ("most", "others", "refused", "batches"),
+    [
+        # With --limit: three of 200 nodes are lost, and a quarter of the cluster may be out.
+        ("25%", 196, False, [1, 3]),
+        ("1%", 196, True, []),
+        ("2%", 196, False, [1, 1, 1, 1]),
+        # A number is a number, whatever else the cluster has.
+        ("3", 196, True, []),
+        ("4", 196, False, [1, 1, 1, 1]),
+        # The cluster did not list the others.
+        ("50%", 0, True, []),
+        ("75%", 0, False, [1, 2, 1]),
+    ],
+)
+def test_a_percentage_is_of_the_nodes_that_are_counted(most, others, refused, batches):
+    request = Request(max_unavailable=most, batch=("3",))
+    plan = plan_upgrade(request, hosts(4), elsewhere=["a", "b", "c"], others=others)
+    assert plan.refused is refused and [len(one) for one in plan.batches] == batches
+    if refused:
+        assert f"({most} of {4 + max(3, others)} nodes: " in plan.findings[0].cause
 
 
 @pytest.mark.parametrize(
