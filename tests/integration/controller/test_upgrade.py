@@ -164,6 +164,22 @@ def test_a_package_manager_that_does_not_answer_is_told(nodes):
     assert outcomes(report) == dict.fromkeys(hosts(), "planned")
 
 
+def test_packages_are_saved_before_the_change_and_after_it(nodes):
+    """Not on a node that an earlier run left: what is saved there is of the versions before."""
+    nodes.cluster(gpu2={"unschedulable": True, "held_by": "gpu-upgrade", "was": False})
+    run, report = nodes.upgrade(hosts(2), gpu_upgrade_save_packages=True, **FOUR)
+    assert run.status == 0, run.screen
+    assert outcomes(report) == dict.fromkeys(hosts(2), "done")
+    saved = ("package_set", "saved")
+    for host, count in (("gpu1", 2), ("gpu2", 1)):
+        order = [call[1:] for call in run.calls if call[0] == host]
+        assert order.count(saved) == count
+        last = len(order) - 1 - order[::-1].index(saved)
+        change = [one[0] for one in order].index("nvidia_driver")
+        assert order.index(saved) < change or host == "gpu2"
+        assert change < last < order.index(("gpu_node_maintenance", "released"))
+
+
 @pytest.mark.parametrize("state", ["cordoned", "drained", "released"])
 def test_a_killed_run_is_finished_by_the_next_one(nodes, state):
     """The controller dies in the call for the node; gpu2 was cordoned by hand before."""

@@ -227,6 +227,29 @@ def test_a_half_configured_package_is_repaired_or_explained(ready):
     ready.shell("apt-get -y purge standin-dkms")
 
 
+@pytest.mark.full(why="unit tests have stand-ins of apt; here apt itself reads the saved packages")
+def test_saved_packages_are_installed_after_their_repository_is_gone(ready):
+    old = dict.fromkeys(SET, "1.19.0-1")
+    ready.present("1.19.0-1")
+    saved = {"name": "saved", "state": "saved", "packages": old}
+    assert ready.run("package_set", **saved)["not_available"] == []
+    assert not ready.run("package_set", **saved)["changed"]
+    ready.present("1.20.0-1")
+    (source,) = (ready.root / "etc/apt/sources.list.d").glob("kubegpu-test.*")
+    aside = ready.root / "root/aside"
+    source.rename(aside)
+    ready.shell("apt-get update; apt-get clean")
+    asked = {"name": "x", "state": "available", "packages": SET}
+    assert ready.task("package_set", **asked)["not_available"] == sorted(SET)
+    assert ready.task("package_set", **{**asked, "packages": old})["not_available"] == []
+    ready.present("1.19.0-1")
+    assert len([line for line in ready.toolkit() if " 1.19.0-1 hold installed" in line]) == 4
+    aside.rename(source)
+    assert ready.run("package_set", **{**saved, "packages": {}})["changed"]
+    ready.shell("apt-get update")
+    assert not (ready.root / "var/lib/kubegpu-packages").exists()
+
+
 @pytest.mark.full(why="another fault of an install")
 def test_nothing_else_is_removed(ready):
     ready.present("1.17.8-1")
