@@ -39,6 +39,7 @@ pytestmark = [
 
 # From 590 on no package has the version in its name but the one that pins it.
 OLD, NEW = "595.58.03", "595.91.07"
+BRANCH_580 = "580.178.04"
 FIRST, SECOND, THIRD = NAMES = ("drv-up1", "drv-up2", "drv-up3")
 ALL = ":".join(NAMES)
 BOOT = "cat /proc/sys/kernel/random/boot_id"
@@ -349,6 +350,21 @@ def test_a_second_node_that_fails_the_gate_goes_back_and_the_third_follows(nodes
     assert report["hosts"][SECOND]["to"]["driver"] == NEW
     assert report["hosts"][SECOND]["rolled_back_because"]
     assert loaded() == {FIRST: OLD, SECOND: NEW, THIRD: OLD} and left() == set()
+
+
+def test_packages_with_the_branch_in_their_name_are_gone_after_the_way_back(nodes, upgrade):
+    """Those of 580, its firmware included; what is left of them is configuration (rc)."""
+    node, packages = nodes[THIRD], f"{PACKAGES} | grep -v '^rc'"
+    before = shell(node, packages)
+    with faulty(node, BRANCH_580):
+        run, report = upgrade(version=BRANCH_580, limit=THIRD)
+    assert run.status == 2, run.output
+    assert outcomes(report) == {THIRD: "rolled_back"}
+    assert report["hosts"][THIRD]["rolled_back_because"]
+    assert "nvidia-open-580:" in shell(node, "cat /var/log/apt/history.log")
+    assert shell(node, packages).splitlines() == before.splitlines()
+    assert loaded()[THIRD] == OLD and left() == set()
+    assert dpkg_is_consistent(node)
 
 
 def test_teardown_restores_the_nodes(nodes):

@@ -1176,6 +1176,51 @@ def test_previous_says_that_it_was_there_before():
     assert plan.reasons[0].startswith("Version 580.126.09 was asked for; its branch is 580")
 
 
+# Of one branch, as dependencies bring them: they are requested by no name.
+ALONG = {
+    "distro": ("libnvidia-gl-{b}-server", "nvidia-firmware-{b}-server-{v}"),
+    "nvidia": ("libnvidia-gl-{b}", "nvidia-firmware-{b}-{v}", "nvidia-kernel-common-{b}"),
+}
+
+
+@pytest.mark.parametrize("on", ["u22", "u24"])
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        ("distro", "580.126.09", "595.58.03"),
+        ("nvidia", "570.211.01", "580.126.09"),
+        # To names without a branch, and back.
+        ("nvidia", "580.126.09", "595.58.03"),
+    ],
+)
+def test_a_way_back_over_branches_leaves_the_packages_that_were_there(on, source, old, new):
+    """The way back of an upgrade: dpkg has the names of before, none beside, none too few."""
+
+    def bring(given, version):
+        branch = version.partition(".")[0]
+        plan = plan_driver(given, *read_options(wish(f"{source} {version}")))
+        assert plan.change, plan.reasons
+        node = made_so(given, plan)
+        if source == "distro" or int(branch) < 590:
+            for name in ALONG[source]:
+                node["driver"]["packages"][name.format(b=branch, v=version)] = f"{version}-1"
+        return node
+
+    before = bring(facts("T4", on), old)
+    assert any("-firmware-" in name for name in before["driver"]["packages"])
+    after = bring(before, new)
+    branch = old.partition(".")[0]
+    assert not [name for name in after["driver"]["packages"] if f"-{branch}" in name]
+    after["driver"]["previous"] = {
+        "version": old, "branch": branch, "source": source,
+        "kernel_module": before["driver"]["kernel_module"],
+    }  # fmt: skip
+    plan = plan_driver(after, *read_options(wish("previous")))
+    back = made_so(after, plan)
+    along = {name.format(b=branch, v=old): f"{old}-1" for name in ALONG[source]}
+    assert {**back["driver"]["packages"], **along} == before["driver"]["packages"]
+
+
 @pytest.mark.parametrize(
     ("stands", "headers"),
     [("distro 580.126.09 open held ours", False), ("nvidia 580.126.09 open held ours", True)],
