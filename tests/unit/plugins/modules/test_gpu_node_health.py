@@ -9,11 +9,16 @@ from __future__ import annotations
 import json
 import os
 import time
+import tracemalloc
 
 import pytest
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health import data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health import (
+    data,
+    facts,
+    kernel_log,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_health
 from tests.unit.fixtures.health_node import A100, journal, make_node, smi_document, smi_gpu, xid
@@ -88,6 +93,66 @@ def test_a_driver_that_hangs_is_told_in_time_and_leaves_nothing(node):
         os.kill(hang["pid"], 0)
     (finding,) = (one for one in answer["findings"] if one["code"] == "driver_hangs")
     assert finding["severity"] == "error" and "Xids since boot: 31, 79" in finding["evidence"]
+
+
+def print_log(folder, parts):
+    """Let journalctl print a log of the present boot; return its size."""
+    path = folder / "log"
+    with path.open("wb") as log:
+        for part in parts:
+            log.write(part)
+    program(folder, "journalctl", f"[ $3 = 0 ] || exit 1\nexec cat {path}\n")
+    return path.stat().st_size
+
+
+def measured():
+    """Run the module; return its answer, and the most memory in bytes that Python had for it."""
+    tracemalloc.start()
+    try:
+        answer = run_module(gpu_node_health.main, {})
+        return answer, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.full(why="100,000 lines; _health/test_kernel_log.py has fewer")
+def test_a_boot_with_many_xids_is_cut_in_bounded_memory_and_the_result_says_so(node):
+    def flood():
+        for number in range(100_000):
+            # Each is of another kind: no log has that many.
+            gpu = f"{number % 7919:04x}:{number % 251:02x}:00.0"
+            yield journal((5, xid(number % 997, "y" * 200, gpu=gpu))).encode()
+
+    size = print_log(node, flood())
+    answer, peak = measured()
+    assert len(answer["events"]) == kernel_log.MOST_EVENTS
+    (log,) = answer["logs"]
+    assert log["size"] == size and f"only {kernel_log.MOST_EVENTS} kinds" in log["incomplete"]
+    assert {"what": "kernel log of boot 0", "why": log["incomplete"]} in answer["unseen"]
+    # The events and their findings as values, as texts and as JSON: it does not grow with the log.
+    assert peak < 100 << 20
+    assert len(calls(node, "journalctl")) == 2 and len(calls(node, "nvidia-smi")) == 1
+
+
+@pytest.mark.full(why="50 MB")
+@pytest.mark.parametrize("most", [None, 1 << 20], ids=["all", "cut"])
+def test_a_log_of_50_megabytes_is_not_kept_in_memory(node, most, monkeypatch):
+    if most:
+        monkeypatch.setattr(facts, "_MOST_LOG", most)
+    part = journal((1, "usb 1-1: new high-speed device number 5 using xhci_hcd")).encode() * 1000
+    newest = journal((9, xid(79, "GPU has fallen off the bus."))).encode()
+    size = print_log(node, (newest, *(part for _number in range(50_000_000 // len(part)))))
+    assert size > 49_000_000
+    answer, peak = measured()
+    assert [(one["number"], one["count"]) for one in answer["events"]] == [(79, 1)]
+    log = answer["logs"][0]
+    assert log["size"] == (most or size)
+    assert log["incomplete"] == (f"only {most} bytes of it were read" if most else "")
+    assert [one["why"] for one in answer["unseen"] if one["what"] == "kernel log of boot 0"] == (
+        [log["incomplete"]] if most else []
+    )
+    # Less than the log. NodeReader has a buffer of 32 MiB for a file.
+    assert peak < 40 << 20
 
 
 def test_a_wrong_option_is_refused_before_anything_is_asked(node):
