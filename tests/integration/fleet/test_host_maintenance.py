@@ -243,3 +243,39 @@ def test_a_node_of_slurm_is_drained_and_only_our_drain_is_taken_back(cluster):
     on_nodes(by_hand, "gpu1")
     assert slurm_ask("released")["ok"] and state() == "drained fan broken"
     assert on_nodes(LEFT, "gpu1") == before
+
+
+SEEN = "/root/slurm-seen"
+LOOK_AT_SLURM = f"""
+- name: Store what Slurm has of the node while it is changed
+  ansible.builtin.shell: sinfo -h -n {slurm.NAME} -o '%T %E' >{SEEN}; squeue -h >>{SEEN}
+"""
+
+
+def test_the_playbook_drains_and_resumes_a_node_of_slurm(cluster, nodes, tmp_path):
+    """A job ends before the change; a node that a person drained before stays drained after it."""
+    nodes.converged = True
+    hook = tmp_path / "look.yml"
+    hook.write_text(LOOK_AT_SLURM, encoding="utf-8")
+    on_nodes("cd /tmp && sbatch --wrap 'sleep 15' -o /dev/null", "gpu1")
+    on_nodes("for i in $(seq 20); do squeue -h -t R | grep -q . && exit; sleep 1; done", "gpu1")
+    given = {"gpu_upgrade_hooks": {"before_change": str(hook)}}
+
+    def upgrade_to(version):
+        run, told = upgrade(
+            tmp_path / "report.json", "--limit", "gpu1",
+            **{**given, "nvidia_container_toolkit_version": version},
+        )  # fmt: skip
+        assert run.status == 0, run.output
+        assert outcomes(told) == {"gpu1": "done"}
+        assert told["hosts"]["gpu1"]["to"]["toolkit"].startswith(version)
+        assert on_nodes("ls /var/lib/kubegpu/upgrade.json 2>/dev/null", "gpu1")["gpu1"] == ""
+        return on_nodes(f"cat {SEEN}; rm -f {SEEN}", "gpu1")["gpu1"]
+
+    # Drained by this run, and without the job.
+    assert upgrade_to("1.19.0") == "drained kubegpu.nodes maintenance gpu-upgrade"
+    assert state() == "idle none"
+
+    on_nodes(f"scontrol update NodeName={slurm.NAME} State=DRAIN Reason='fan broken'", "gpu1")
+    assert upgrade_to("1.20.1") == "drained fan broken"
+    assert state() == "drained fan broken"
