@@ -115,11 +115,13 @@ class ActionModule(ActionBase):
         layers = [layer("allocatable", name) for name in args["expected"]]
         path = place / "cluster.json"
         state = json.loads(path.read_text()) if path.exists() else {{}}
-        nodes = {{name: {{"labels": one.get("labels", {{}}), "ready": not one.get("down"),
+        nodes = {{name: {{"name": name, "labels": one.get("labels", {{}}),
+                         "ready": not one.get("down"),
                          "held": one.get("held_by") or None,
                          "resources": one.get("resources", {{}})}}
-                 for name, one in state.items() if args.get("all_nodes")}}
-        return {{"layers": layers, "nodes": nodes, "node_of": {{}}}}
+                 for name, one in state.items() if args.get("all_nodes") or "resources" in one}}
+        node_of = {{name: name for name in args["expected"] if name in nodes}}
+        return {{"layers": layers, "nodes": nodes, "node_of": node_of}}
 
     def gpu_test_pods(self, args, place, task_vars):
         return {{"layers": [layer("pod", name) for name in args["nodes"]]}}
@@ -191,6 +193,11 @@ class Upgrades(Nodes):
         folder = f"{self._folder}/records/{{{{ inventory_hostname }}}}"
         run = self.play("upgrade", hosts, *arguments, everywhere=given, __gpu_upgrade_folder=folder)
         return run, json.loads(report.read_text()) if report.exists() else None
+
+    def have(self, facts: dict[str, Any]) -> None:
+        """Set the facts of all nodes, before and after a change."""
+        for name in ("before", "after"):
+            (self._folder / name).write_text(json.dumps(facts), encoding="utf-8")
 
     def cluster(self, **nodes: Any) -> None:
         """Set the state of nodes, by name; the others are as new."""

@@ -43,6 +43,7 @@ MODULES = (
     "gpu_node_verify",
     "gpu_test_pods",
     "node_gpu_label",
+    "node_pause",
     "nvidia_driver",
     "nvidia_mig",
     "package_repository",
@@ -106,6 +107,7 @@ class ActionModule(ActionBase):
         elif NAME == "nvidia_driver":
             done.touch()
         answer = {{"changed": NAME not in LOOKING, "reboot_required": lost == "reboot",
+                  "reboot_reason": "", "nodes": {{}},
                   "not_available": task_vars.get("standin_missing", []),
                   "packages": {{}}, "left": [], "restart_required": []}}
         return {{**result, **answer}}

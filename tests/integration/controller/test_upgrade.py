@@ -15,6 +15,7 @@ import json
 import pytest
 
 from tests.integration.controller.standin_cluster import NEW, OLD, Upgrades
+from tests.unit.fixtures.mig_node import MigNode, card
 
 pytestmark = pytest.mark.full(why="the decisions are in unit tests; each run takes many seconds")
 
@@ -162,6 +163,32 @@ def test_a_package_manager_that_does_not_answer_is_told(nodes):
     (found,) = report["hosts"]["gpu2"]["findings"]
     assert found["code"] == "way_back_unknown" and "It did not build." in found["cause"]
     assert outcomes(report) == dict.fromkeys(hosts(), "planned")
+
+
+def test_a_layout_of_mig_is_changed_after_the_pods_left(nodes, tmp_path):
+    """Pods that use the GPUs when it is planned are no reason against it, unless they may stay."""
+    nodes.have(MigNode(tmp_path / "mig", card(0, "2330")).facts())
+    pods = [{"namespace": "ml", "name": "web-gpu1", "count": 1}]
+    resources = {"nvidia.com/gpu": {"capacity": 1, "allocatable": 1, "pods": pods}}
+    nodes.cluster(
+        gpu1={"unschedulable": False, "held_by": "", "was": False, "resources": resources}
+    )
+    given = {"nvidia_driver_enabled": False, "nvidia_mig_config": "all-3g.40gb"}
+    run, report = nodes.upgrade(hosts(1), gpu_upgrade_pods="none", **given)
+    assert run.status == 2, run.screen
+    (found,) = report["hosts"]["gpu1"]["findings"]
+    assert found["code"] == "plan_refused" and "ml/web-gpu1" in found["cause"]
+    assert changes(run) == []
+
+    run, report = nodes.upgrade(hosts(1), **given)
+    assert run.status == 0, run.screen
+    assert outcomes(report) == {"gpu1": "done"} and report["hosts"]["gpu1"]["disturbs"] == "gpu"
+    assert report["hosts"]["gpu1"]["evicted"] == ["ml/web-gpu1"]
+    order = [(name, state) for _host, name, state in changes(run)]
+    steps = [("gpu_node_maintenance", "drained"), ("nvidia_mig", None)]
+    steps.append(("gpu_node_maintenance", "released"))
+    assert [order.index(step) for step in steps] == sorted(order.index(step) for step in steps)
+    assert nodes.held() == {} and nodes.records() == []
 
 
 def test_packages_are_saved_before_the_change_and_after_it(nodes):
