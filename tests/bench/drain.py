@@ -26,13 +26,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Cluster, Connection
+from plugins.module_utils._kube.api import Cluster, Connection
 from tests.bench.measure import BIN, Sample, run, tell
 from tests.testbed import cluster_made
 from tests.testbed.cluster_control import ControlPlane
 from tests.testbed.cluster_images import BUSYBOX
-from tests.testbed.paths import BUILD
+from tests.testbed.paths import REPOSITORY
 
+# The cluster of `make cluster`, which is another fleet than that of this process.
+CLUSTER = REPOSITORY / "build" / (os.environ.get("KUBEGPU_TESTBED_NAME") or "cluster") / "control"
 PODS = "/api/v1/namespaces/default/pods"
 # Pods of each node: those with a GPU leave, the others stay.
 WITH_GPU, WITHOUT = 4, 6
@@ -227,7 +229,9 @@ def main() -> None:
         plays = Path(folder) / "plays"
         plays.mkdir()
         if options.kubelets:
-            plane = ControlPlane(BUILD / "control")
+            plane = ControlPlane(CLUSTER)
+            if not plane.runs():
+                parser.error("the cluster does not run: make cluster")
             items: Any = plane.get("/api/v1/nodes")["items"]
             bench = Bench(plane, [item["metadata"]["name"] for item in items], plays)
             bench.with_kubelets()
