@@ -70,7 +70,7 @@ def paragraph(control: str, file: str, size: str, sha256: str) -> str:
 
 
 @dataclass(frozen=True)
-class Changes:
+class Difference:
     """The saved packages before and after, and those that are to be had nowhere.
 
     :param stale: whether a run that was killed, or somebody else, left other files in the folder.
@@ -86,7 +86,9 @@ class Changes:
         return self.stale or dict(self.before) != dict(self.after)
 
 
-def save_packages(host: Host, packages: Mapping[str, str | None], *, check_mode: bool) -> Changes:
+def save_packages(
+    host: Host, packages: Mapping[str, str | None], *, check_mode: bool
+) -> Difference:
     """Make the folder have these packages and no others.
 
     :returns: what was, or would be, saved and removed.
@@ -94,6 +96,11 @@ def save_packages(host: Host, packages: Mapping[str, str | None], *, check_mode:
         failed.
     """
     wanted = _exact(packages)
+    folder = _Folder(host)
+    before, stale = folder.read()
+    if not wanted and not before and not stale:
+        # Whatever the package manager is.
+        return Difference({}, {})
     manager = host.manager
     if not isinstance(manager, Apt):
         raise InputError(
@@ -101,8 +108,6 @@ def save_packages(host: Host, packages: Mapping[str, str | None], *, check_mode:
             next_step="Leave state: saved out on this node. A repository that keeps earlier "
             "versions, such as a mirror of your own, serves the same purpose.",
         )
-    folder = _Folder(host)
-    before, stale = folder.read()
     if stale and not check_mode:
         # Otherwise apt would offer files that are not there.
         folder.write(before)
@@ -117,7 +122,7 @@ def save_packages(host: Host, packages: Mapping[str, str | None], *, check_mode:
         if name not in copies and version in offered.get(name, ())
     }
     after = {name: wanted[name] for name in sorted({*names, *copies, *downloads})}
-    changes = Changes(
+    changes = Difference(
         {one.name: one.version for one in before},
         after,
         tuple(sorted({*wanted} - {*after})),

@@ -71,6 +71,7 @@ exec /root/journalctl "$@"
 """
 
 
+SAVED = "ls -A /var/lib/kubegpu-packages 2>/dev/null"
 COMPILER = "/var/lib/dkms/nvidia/build/nv.c:7:3: error: implicit declaration of a function"
 
 
@@ -335,11 +336,18 @@ def test_a_controller_that_is_killed_on_the_way_back(nodes, upgrade, sick, tmp_p
     assert dpkg_is_consistent(nodes[FIRST])
 
 
-def test_all_nodes_are_upgraded(upgrade):
-    run, report = upgrade()
+def test_all_nodes_are_upgraded_and_keep_their_packages(upgrade):
+    """Those of the new driver; what was saved before the change is replaced by them."""
+    run, report = upgrade(gpu_upgrade_save_packages=True)
     assert run.status == 0, run.output
     assert outcomes(report) == dict.fromkeys(NAMES, "done") and report["ok"]
     assert loaded() == dict.fromkeys(NAMES, NEW) and left() == set()
+    for name, text in on_nodes(SAVED, ALL).items():
+        files = [line for line in text.splitlines() if "nvidia-dkms" in line]
+        assert files and all(NEW in line for line in files), (name, text)
+    # apt has the folder as a repository, whose index it has read.
+    listed = on_nodes("apt-cache policy nvidia-open | grep -c kubegpu-packages", ALL)
+    assert all(int(count) for count in listed.values()), listed
 
 
 def test_a_second_node_that_fails_the_gate_goes_back_and_the_third_follows(nodes, upgrade):
@@ -370,5 +378,5 @@ def test_packages_with_the_branch_in_their_name_are_gone_after_the_way_back(node
 def test_teardown_restores_the_nodes(nodes):
     run = play("teardown", "--limit", ALL, variables=variables(OLD), timeout=1800)
     assert run.status == 0, run.output
-    found = on_nodes("ls -A /var/lib/kubegpu 2>/dev/null; apt-mark showhold", ALL)
+    found = on_nodes(f"ls -A /var/lib/kubegpu 2>/dev/null; {SAVED}; apt-mark showhold", ALL)
     assert found == dict.fromkeys(NAMES, "")
