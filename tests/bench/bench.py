@@ -32,7 +32,7 @@ from tests.testbed.paths import BUILD, REPOSITORY
 
 RESULTS = REPOSITORY / "build" / "bench.json"
 # Of both sides. The stand-in driver brings nothing into a container that could be looked at.
-WISHES = {
+REQUESTS = {
     "nvidia_driver_source": "nvidia",
     "nvidia_driver_branch": "580",
     "gpu_verify_container": False,
@@ -140,7 +140,7 @@ def fleet(*, keep: bool) -> Iterator[Sides]:
             tell(f"inventory: {place}")
         yield Sides(
             (path, groups),
-            ["-e", json.dumps(WISHES)],
+            ["-e", json.dumps(REQUESTS)],
             [
                 *("-e", json.dumps({"kubegpu_kube": {"kubeconfig": str(plane.kubeconfig)}})),
                 *("-e", f"plain_kubeconfig={plane.kubeconfig}"),

@@ -65,7 +65,7 @@ def measure(
     :param variables: what the other commit calls by other names; values are templates.
     """
     with checked_out(commit) as environment:
-        their = replace(sides, wishes=[*sides.wishes, "-e", json.dumps(variables)])
+        their = replace(sides, requests=[*sides.requests, "-e", json.dumps(variables)])
         both = {
             HERE: (sides, "ours_gpu", ours, {}),
             commit: (their, "plain_gpu", others, environment),

@@ -35,26 +35,26 @@ class Sides:
     """The commands of both sides.
 
     The groups of the inventory are ours_gpu, ours_other, ours_many, plain_gpu; ours_many is a node
-    of ours_other under ``many`` names. ``wishes`` are the variables of both, ``cluster`` those for
-    labels.
+    of ours_other under ``many`` names. ``requests`` are the variables of both, ``cluster`` those
+    for labels.
     """
 
     inventories: Sequence[Path]
-    wishes: Sequence[str]
+    requests: Sequence[str]
     cluster: Sequence[str]
     many: int
 
     def site(self, *more: str) -> list[str]:
-        return playbook(self.inventories, SITE, *self.wishes, *more)
+        return playbook(self.inventories, SITE, *self.requests, *more)
 
     def site_with_labels(self, *more: str) -> list[str]:
         return self.site(*LABELS, *self.cluster, *more)
 
     def by_hand(self) -> list[str]:
-        return playbook(self.inventories, PLAIN, *self.wishes, "--skip-tags", "labels")
+        return playbook(self.inventories, PLAIN, *self.requests, "--skip-tags", "labels")
 
     def by_hand_with_labels(self) -> list[str]:
-        return playbook(self.inventories, PLAIN, *self.wishes, *self.cluster)
+        return playbook(self.inventories, PLAIN, *self.requests, *self.cluster)
 
     def floor(self, name: str, *more: str) -> list[str]:
         return playbook(self.inventories, REFERENCE / f"{name}.yml", *more)

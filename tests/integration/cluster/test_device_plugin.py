@@ -142,21 +142,21 @@ def test_s12_the_plugin_comes_to_gpu_nodes_only_and_each_offers_its_gpus(cluster
 
 
 def test_s15_each_node_shares_as_its_host_chose(cluster, play, gpus):
-    wishes = {
+    requests = {
         "nvidia_device_plugin_configs": CONFIGS,
         "nvidia_device_plugin_config": "{{ 'shared4' if 'a10' in inventory_hostname else '' }}",
     }
-    checked = play("--check", "--diff", *CLUSTER_ONLY, **wishes)
-    done = play(*CLUSTER_ONLY, **wishes)
+    checked = play("--check", "--diff", *CLUSTER_ONLY, **requests)
+    done = play(*CLUSTER_ONLY, **requests)
     assert done.status == 0, done.output
     assert checked.changed == done.changed > 0, checked.output
     shared = {name: count * 4 if "a10" in name else count for name, count in gpus.items()}
     assert offers(cluster, shared)
-    assert play(*CLUSTER_ONLY, **wishes).changed == 0
+    assert play(*CLUSTER_ONLY, **requests).changed == 0
     # Another config is only a label: the pods stay and follow it.
     before = {node: one["metadata"]["name"] for node, one in pods(cluster).items()}
-    wishes["nvidia_device_plugin_config"] = "renamed3"
-    done = play(*CLUSTER_ONLY, **wishes)
+    requests["nvidia_device_plugin_config"] = "renamed3"
+    done = play(*CLUSTER_ONLY, **requests)
     assert done.status == 0, done.output
     threefold = {name: 3 * count for name, count in gpus.items()}
     assert offers(cluster, threefold, f"{GPU}.shared")
@@ -175,8 +175,8 @@ def test_s15_what_is_impossible_is_refused_and_changes_nothing(cluster, play):
     done = play(*CLUSTER_ONLY, nvidia_device_plugin_configs=wrong)
     assert done.status != 0
     assert "sharing cannot differ between the GPUs of a node" in done.output
-    wishes = {"nvidia_device_plugin_configs": CONFIGS, "gpu_node_labels_device_plugin_config": ""}
-    done = play(*CLUSTER_ONLY, nvidia_device_plugin_config="shared5", **wishes)
+    requests = {"nvidia_device_plugin_configs": CONFIGS, "gpu_node_labels_device_plugin_config": ""}
+    done = play(*CLUSTER_ONLY, nvidia_device_plugin_config="shared5", **requests)
     assert done.status != 0
     assert "there is no config 'shared5'" in done.output
     after = cluster.kubectl("-n", "kubegpu", "get", "daemonset", "-o", "jsonpath={..generation}")
@@ -268,11 +268,11 @@ def test_feature_discovery_without_a_token_fails_verify_with_its_words(cluster, 
 
 def test_feature_discovery_that_cannot_start_fails_the_run_with_its_words(cluster, play, gpus):
     # The cluster has no node-feature-discovery, and so no NodeFeature API.
-    wishes = {
+    requests = {
         "nvidia_device_plugin_feature_discovery": True,
         "nvidia_device_plugin_feature_discovery_api": True,
     }
-    done = play(*CLUSTER_ONLY, **wishes)
+    done = play(*CLUSTER_ONLY, **requests)
     assert done.status != 0
     assert "The cluster has no NodeFeature API" in done.output
     assert re.search(r"^E\d.*failed to create NodeFeature object", done.output, re.MULTILINE)
@@ -317,14 +317,14 @@ def test_a_plugin_of_somebody_else_is_said_and_not_fought(cluster, play):
 
 
 def test_teardown_removes_all_that_the_role_made(cluster, play):
-    wishes = {
+    requests = {
         "nvidia_device_plugin_configs": CONFIGS,
         "nvidia_device_plugin_pull_secret": "mirror",
         "nvidia_device_plugin_pull_secret_login": {
             "registry": "mirror.example", "username": "robot", "password": "hunter2secret",
         },
     }  # fmt: skip
-    done = play("--diff", *CLUSTER_ONLY, **wishes)
+    done = play("--diff", *CLUSTER_ONLY, **requests)
     assert done.status == 0, done.output
     assert "hunter2secret" not in done.output
     secret = cluster.kubectl("-n", "kubegpu", "get", "secret", "mirror", "-o", "jsonpath={.type}")
@@ -350,7 +350,7 @@ def test_the_shipped_rights_are_enough_and_the_namespace_stays_the_admins(cluste
         user = f"system:serviceaccount:kubegpu:{account}"
         path = cluster.authority.kubeconfig(tmp_path / "limited", cluster.server, user)
         limited = {"nvidia_device_plugin_kube": {"kubeconfig": str(path)}}
-        wishes = {
+        requests = {
             **limited,
             "nvidia_device_plugin_configs": CONFIGS,
             "nvidia_device_plugin_pull_secret": "mirror",
@@ -358,9 +358,9 @@ def test_the_shipped_rights_are_enough_and_the_namespace_stays_the_admins(cluste
                 "registry": "mirror.example", "username": "robot", "password": "x",
             },
         }  # fmt: skip
-        done = play(*CLUSTER_ONLY, **wishes)
+        done = play(*CLUSTER_ONLY, **requests)
         assert done.status == 0, done.output
-        assert play(*CLUSTER_ONLY, **wishes).changed == 0
+        assert play(*CLUSTER_ONLY, **requests).changed == 0
         done = play(text=TEARDOWN, **limited)
         assert done.status == 0, done.output
         left = cluster.kubectl("get", "namespace,runtimeclass", "-o", "name").split()

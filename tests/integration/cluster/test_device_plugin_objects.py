@@ -130,7 +130,7 @@ def test_the_offered_rights_are_enough_for_the_role_and_for_nothing_of_others(ap
         kube = {"nvidia_device_plugin_kube": {"kubeconfig": limited}}
         done = play(**options, **kube)
         assert done.returncode == 0, done.stdout + done.stderr
-        # Objects that are no longer wished, and teardown.
+        # Objects that are no longer requested, and teardown.
         assert play(**kube).returncode == 0
         assert play(entry="teardown", **kube).returncode == 0
         left = api.kubectl("get", "clusterrolebinding,runtimeclass", "-o", "name").split()

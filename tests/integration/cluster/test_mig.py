@@ -190,14 +190,14 @@ def test_s15_check_mode_counts_a_program_that_stays_and_not_the_plugin(bed):
 
 
 def test_s15_mixed_offers_the_instances_and_the_gpu_that_is_whole(bed):
-    wish = half(**{"1g.10gb": 1})
+    request = half(**{"1g.10gb": 1})
     pods = bed.plugin()
     # The plugin holds the GPU whose mode changes, until the pause of the node ends its pod.
     assert bed.holders() == [PLUGIN]
-    predicted = bed.mig("--check", "--diff", **wish)
+    predicted = bed.mig("--check", "--diff", **request)
     assert predicted.status == 0, predicted.output
     assert bed.modes() == ["Disabled", "Disabled"] and bed.free()
-    run = bed.mig("--diff", **wish)
+    run = bed.mig("--diff", **request)
     assert run.status == 0, run.output
     assert run.changed() == predicted.changed()
     assert bed.modes() == ["Enabled", "Disabled"]
@@ -206,7 +206,7 @@ def test_s15_mixed_offers_the_instances_and_the_gpu_that_is_whole(bed):
     # It lists devices when it starts.
     assert bed.plugin() and not bed.plugin() & pods
     assert bed.cdi() == {"0", "1", "0:0", "all"}
-    again = bed.mig(**wish)
+    again = bed.mig(**request)
     assert again.status == 0, again.output
     assert again.stats[HOST]["changed"] == 0, again.changed()
 

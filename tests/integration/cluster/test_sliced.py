@@ -246,8 +246,8 @@ PATHS = {
 def test_eight_that_apply_the_same_objects_at_once_are_all_served(api):
     kube = Cluster.connect(Connection(kubeconfig=str(api.kubeconfig)))
     sharing = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}
-    wishes = {"namespace": "at-once", "configs": {"shared": {"sharing": sharing}}}
-    objects = object_list(wishes, print)
+    requests = {"namespace": "at-once", "configs": {"shared": {"sharing": sharing}}}
+    objects = object_list(requests, print)
 
     def where(item):
         return PATHS[item["kind"]].format(**{"namespace": "", **item["metadata"]})
@@ -270,7 +270,7 @@ LABEL = """
   tasks:
     - kubegpu.nodes.node_gpu_label:
         kubeconfig: "{{ kubeconfig }}"
-        nodes: "{{ wish }}"
+        nodes: "{{ request }}"
       vars:
         ansible_python_interpreter: "{{ ansible_playbook_python }}"
 """
@@ -291,15 +291,15 @@ def patches(api):
 @pytest.mark.full(why="one node_gpu_label after another is test_labels.py's; here two at once")
 def test_two_runs_label_many_nodes_and_each_node_is_patched_once(api, tmp_path):
     names = cluster_made.create_many(api, COUNT, "sliced")
-    wish = {
+    request = {
         name: {"labels": {"kubegpu.nodes/gpu": "nvidia", "kubegpu.nodes/gpu.count": str(number)}}
         for number, name in enumerate(names)
     }
     folders = []
     inventory = {"all": {"hosts": {"localhost": {"ansible_connection": "local"}}}}
     for number in range(2):
-        mine = {name: wish[name] for name in names[number::2]}
-        variables = {"wish": mine, "kubeconfig": str(api.kubeconfig)}
+        mine = {name: request[name] for name in names[number::2]}
+        variables = {"request": mine, "kubeconfig": str(api.kubeconfig)}
         folder = slices.prepare(tmp_path / str(number), inventory, variables)
         (folder / "project" / "label.yml").write_text(LABEL)
         folders.append(folder)
@@ -309,7 +309,7 @@ def test_two_runs_label_many_nodes_and_each_node_is_patched_once(api, tmp_path):
         assert [run.status for run in runs] == [0, 0], "\n".join(run.output for run in runs)
         assert patches(api) - before == COUNT
         there = {one["metadata"]["name"]: one["metadata"]["labels"] for one in items(api, "nodes")}
-        for name, wanted in wish.items():
+        for name, wanted in request.items():
             assert wanted["labels"].items() <= there[name].items()
         again = slices.run(folders, "label.yml", "again")
         assert [(run.status, run.changed) for run in again] == [(0, 0), (0, 0)]

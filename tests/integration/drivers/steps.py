@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every test of drivers does on a node: apply a wish, look at what is there."""
+"""What every test of drivers does on a node: apply a request, look at what is there."""
 
 from __future__ import annotations
 
@@ -35,40 +35,40 @@ def etc(node: Node) -> list[str]:
     return shell(node, ETC).splitlines()
 
 
-def apply(node: Node, *options: str, **wish: Any) -> Run:
-    """Run the driver's part of site; names of the wish are the role's without its prefix."""
-    variables = {f"nvidia_driver_{name}": value for name, value in wish.items()}
+def apply(node: Node, *options: str, **request: Any) -> Run:
+    """Run the driver's part of site; names of the request are the role's without its prefix."""
+    variables = {f"nvidia_driver_{name}": value for name, value in request.items()}
     arguments = ("--tags", "driver", "--limit", node.name, *options)
     return play("site", *arguments, variables=variables, timeout=3600)
 
 
-def converge(node: Node, **wish: Any) -> tuple[Run, float]:
+def converge(node: Node, **request: Any) -> tuple[Run, float]:
     """Check mode, the run, and a second run: equal diffs, then nothing, and no call for it."""
-    check = apply(node, "--check", "--diff", **wish)
+    check = apply(node, "--check", "--diff", **request)
     assert check.status == 0, words(check)
     begin = time.monotonic()
-    run = apply(node, "--diff", **wish)
+    run = apply(node, "--diff", **request)
     seconds = time.monotonic() - begin
     assert run.status == 0, words(run)
     assert run.stats[node.name]["changed"] >= 1, words(run)
     assert check.changed() == run.changed()
-    settled(node, **wish)
+    settled(node, **request)
     return run, seconds
 
 
-def reached(node: Node, **wish: Any) -> Run:
+def reached(node: Node, **request: Any) -> Run:
     """The run, and a second one that finds nothing to do: where check mode was shown before."""
-    run = apply(node, **wish)
+    run = apply(node, **request)
     assert run.status == 0, words(run)
     assert run.stats[node.name]["changed"] >= 1, words(run)
-    settled(node, **wish)
+    settled(node, **request)
     return run
 
 
-def settled(node: Node, **wish: Any) -> None:
+def settled(node: Node, **request: Any) -> None:
     """Nothing is left to do, and no module but the facts is started to find that out."""
     calls.reset([node])
-    again = apply(node, **wish)
+    again = apply(node, **request)
     assert again.status == 0, words(again)
     assert again.stats[node.name]["changed"] == 0, again.changed()
     assert calls.count([node])[node.name] <= QUIET_CALLS

@@ -41,7 +41,7 @@ def before(node):
     return etc(node), shell(node, PACKAGES)
 
 
-def wish(release, **more):
+def request(release, **more):
     repository = {
         "url": f"{{{{ testbed_amd_repository.url }}}}/{release or NEW}/ubuntu",
         "key_url": "{{ testbed_amd_repository.key_url }}",
@@ -57,7 +57,7 @@ def wish(release, **more):
 
 def site(release, *options, **more):
     arguments = ("--tags", "driver", "--limit", NODE, *options)
-    return play("site", *arguments, variables=wish(release, **more), timeout=1800)
+    return play("site", *arguments, variables=request(release, **more), timeout=1800)
 
 
 def settled(node, release, **more):
@@ -147,7 +147,7 @@ def test_downgrade_and_a_build_that_fails(node, before):
 
 def test_teardown_gives_the_node_back(node, before):
     arguments = ("--limit", NODE, "--diff")
-    variables = wish(OLD, amd_driver_reboot=True)
+    variables = request(OLD, amd_driver_reboot=True)
     check = play("teardown", "--check", *arguments, variables=variables)
     run = play("teardown", *arguments, variables=variables)
     assert (check.status, run.status) == (0, 0), words(run)

@@ -188,13 +188,13 @@ def begun(node, doing):
 
 
 def background(node):
-    """A controller of its own, with the wish."""
-    wish = "import sys; from tests.integration.drivers.steps import *; "
-    wish += "from tests.testbed.fleet import chosen; "
-    wish += f"node = next(n for n in chosen() if n.name == {node.name!r}); "
-    wish += f"run = apply(node, **{WISH!r}); print(words(run)); sys.exit(run.status)"
+    """A controller of its own, with the request."""
+    request = "import sys; from tests.integration.drivers.steps import *; "
+    request += "from tests.testbed.fleet import chosen; "
+    request += f"node = next(n for n in chosen() if n.name == {node.name!r}); "
+    request += f"run = apply(node, **{WISH!r}); print(words(run)); sys.exit(run.status)"
     return subprocess.Popen(
-        [sys.executable, "-c", wish],
+        [sys.executable, "-c", request],
         env={**os.environ, ansible_process.AS_PROGRAM: "1"},
         start_new_session=True, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -383,16 +383,16 @@ def test_a_refused_node_among_others(node, tmp_path):
 @OTHER_FAULT
 def test_a_version_that_no_list_has(node):
     """Once the repository is there, check mode knows as much as the run."""
-    wish = {**WISH, "version": "580.99.99"}
-    run = apply(node, **wish)
-    check = apply(node, "--check", **wish)
+    request = {**WISH, "version": "580.99.99"}
+    run = apply(node, **request)
+    check = apply(node, "--check", **request)
     for one in (run, check):
         assert one.status != 0
         assert "No package list of this node has" in words(one) and "580.99.99" in words(one)
     # Lists that were never read are read for check mode alone.
     shell(node, "find /var/lib/apt/lists -maxdepth 1 -type f -name '*_Packages*' -delete")
     lists = shell(node, "find /var/lib/apt/lists | sort")
-    check = apply(node, "--check", **wish)
+    check = apply(node, "--check", **request)
     assert check.status != 0
     assert "available are: " in words(check) and "nvidia-open-580: 580.178" in words(check)
     check = apply(node, "--check", **WISH)

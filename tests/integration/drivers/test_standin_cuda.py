@@ -52,7 +52,7 @@ def before(node):
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    """A stand-in of NVIDIA's runfile of CUDA 12.4.1, as a wish."""
+    """A stand-in of NVIDIA's runfile of CUDA 12.4.1, as a request."""
     path = runfile.write(tmp_path_factory.mktemp("runfile"), "12.4.1_550.54.15", kind="cuda")
     checksum = hashlib.sha256(path.read_bytes()).hexdigest()
     return {"path": str(path), "checksum": f"sha256:{checksum}"}
@@ -62,36 +62,36 @@ def look(node):
     return etc(node), shell(node, "ls -lA --time-style=+ /usr/local").splitlines()
 
 
-def apply(node, *options, **wish):
-    """Run CUDA's part of site; names of the wish are the role's without its prefix."""
-    variables = {f"cuda_toolkit_{name}": value for name, value in wish.items()}
+def apply(node, *options, **request):
+    """Run CUDA's part of site; names of the request are the role's without its prefix."""
+    variables = {f"cuda_toolkit_{name}": value for name, value in request.items()}
     arguments = ("--tags", "cuda", "--limit", node.name, *options)
     return play("site", *arguments, variables=variables)
 
 
-def converge(node, **wish):
+def converge(node, **request):
     """Check mode, the run, and a second run: equal diffs, then nothing, and no call for it."""
-    check = apply(node, "--check", "--diff", **wish)
+    check = apply(node, "--check", "--diff", **request)
     assert check.status == 0, words(check)
-    run = apply(node, "--diff", **wish)
+    run = apply(node, "--diff", **request)
     assert run.status == 0, words(run)
     assert run.stats[node.name]["changed"] >= 1, words(run)
     assert check.changed() == run.changed()
-    settled(node, **wish)
+    settled(node, **request)
     return run
 
 
-def reached(node, **wish):
+def reached(node, **request):
     """The run and a second one: where check mode was shown before."""
-    run = apply(node, **wish)
+    run = apply(node, **request)
     assert run.status == 0, words(run)
     assert run.stats[node.name]["changed"] >= 1, words(run)
-    settled(node, **wish)
+    settled(node, **request)
 
 
-def settled(node, **wish):
+def settled(node, **request):
     calls.reset([node])
-    again = apply(node, **wish)
+    again = apply(node, **request)
     assert again.status == 0, words(again)
     assert again.stats[node.name]["changed"] == 0, again.changed()
     assert calls.count([node])[node.name] <= QUIET_CALLS
@@ -157,9 +157,13 @@ def test_the_default_is_changed_and_changed_back(node, before):
 
 
 def test_libraries_for_the_default(node, before):
-    wish = {"versions": BOTH, "default": "12.9", "libraries": {"cudnn": "9.10", "nccl": "2.27.7"}}
-    converge(node, **wish)
-    settled(node, **{**wish, "libraries": {"cudnn": "", "nccl": ""}})
+    request = {
+        "versions": BOTH,
+        "default": "12.9",
+        "libraries": {"cudnn": "9.10", "nccl": "2.27.7"},
+    }
+    converge(node, **request)
+    settled(node, **{**request, "libraries": {"cudnn": "", "nccl": ""}})
     found = facts(node)["cuda"]["packages"]
     assert found["cudnn9-cuda-12"] == "9.10.2.21-1"
     assert found["libnccl2"] == found["libnccl-dev"] == "2.27.7-1+cuda12.9"
@@ -195,18 +199,18 @@ def test_runfile_with_a_wrong_checksum_is_not_run(node, before, file):
 
 
 def test_runfile_beside_the_packages(node, before, file):
-    """The installer takes the link for itself; the default is the wished one all the same."""
-    wish = {
+    """The installer takes the link for itself; the default is the requested one all the same."""
+    request = {
         "versions": [*BOTH, "12.4.1"],
         "runfiles": {"12.4.1": file},
         "host_compiler": ANY_COMPILER,
     }
-    converge(node, default="12.9", **wish)
+    converge(node, default="12.9", **request)
     assert default(node) == ("/usr/local/cuda-12.9", "12.9")
     assert shell(node, "readlink /usr/local/cuda").strip() == "/etc/alternatives/cuda"
     assert not shell(node, "cat /var/lib/kubegpu-standin/cuda-installed-a-driver", check=False)
     assert not shell(node, "ls -A /var/cache/kubegpu", check=False).strip()
-    reached(node, default="12.4.1", **wish)
+    reached(node, default="12.4.1", **request)
     assert default(node) == ("/usr/local/cuda-12.4", "12.4")
 
 

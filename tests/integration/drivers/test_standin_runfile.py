@@ -84,7 +84,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def wish(folder, version, **more):
+def request(folder, version, **more):
     path = str(folder / driver_name(version))
     return {"source": "runfile", "runfile": {"path": path, "checksum": f"{path}.sha256sum"}, **more}
 
@@ -103,7 +103,7 @@ def cached(node):
 
 
 def test_wrong_checksum(node, folder, before):
-    wrong = wish(folder, OLD)
+    wrong = request(folder, OLD)
     wrong["runfile"]["checksum"] = "sha256:" + "0" * 64
     for options in (["--check"], []):
         run = apply(node, *options, **wrong)
@@ -118,7 +118,7 @@ def test_wrong_checksum(node, folder, before):
 def test_a_compiler_that_no_list_has(node, folder, before):
     """What fails before the installer is told as it is, and nothing stays."""
     shell(node, "dpkg --purge gcc")
-    run = apply(node, **wish(folder, OLD))
+    run = apply(node, **request(folder, OLD))
     shell(node, "dpkg -i /tmp/gcc.deb")
     assert run.status != 0
     assert "gcc" in words(run) and "no driver is installed, as before" in words(run)
@@ -127,17 +127,17 @@ def test_a_compiler_that_no_list_has(node, folder, before):
 
 
 def test_install(node, folder, before):
-    converge(node, **wish(folder, OLD))
+    converge(node, **request(folder, OLD))
     there(node, OLD)
     assert cached(node) == [driver_name(OLD)]
 
 
 def test_the_same_version_needs_no_file(node, folder, before):
-    settled(node, **wish(folder / "nowhere", OLD))
+    settled(node, **request(folder / "nowhere", OLD))
 
 
 def test_upgrade(node, folder, before):
-    run = apply(node, **wish(folder, NEW))
+    run = apply(node, **request(folder, NEW))
     assert run.status == 0, words(run)
     there(node, NEW)
     assert answer(run, node, TASK)["previous"]["version"] == OLD
@@ -146,7 +146,7 @@ def test_upgrade(node, folder, before):
 
 def test_an_installer_that_fails_half_way(node, folder, before):
     """It has taken the driver away by then, and that one comes back, loaded."""
-    run = apply(node, **wish(folder / "build", NEXT))
+    run = apply(node, **request(folder / "build", NEXT))
     assert run.status != 0
     said = words(run)
     assert "too few arguments to function" in said and "/var/log/nvidia-installer.log" in said
@@ -155,15 +155,15 @@ def test_an_installer_that_fails_half_way(node, folder, before):
     assert driver_name(NEXT) not in cached(node)
     # What builds its modules for the next kernel stays.
     assert "ok installed" in shell(node, "dpkg-query -W -f '${Status}' dkms")
-    settled(node, **wish(folder, NEW))
+    settled(node, **request(folder, NEW))
 
 
 def test_an_installer_that_is_killed(node, folder, before):
-    """The controller dies, and the installer too: the next run finishes another wish."""
+    """The controller dies, and the installer too: the next run finishes another request."""
     code = "import sys; from tests.integration.drivers.steps import *; "
     code += "from tests.testbed.fleet import chosen; "
     code += f"node = next(n for n in chosen() if n.name == {node.name!r}); "
-    code += f"apply(node, **{wish(folder / 'slow', NEXT)!r})"
+    code += f"apply(node, **{request(folder / 'slow', NEXT)!r})"
     as_program = {**os.environ, ansible_process.AS_PROGRAM: "1"}
     controller = subprocess.Popen(
         [sys.executable, "-c", code], env=as_program, start_new_session=True
@@ -183,11 +183,11 @@ def test_an_installer_that_is_killed(node, folder, before):
     shell(node, f"pkill -9 -f '[{driver_name(NEXT)[0]}]{driver_name(NEXT)[1:]}' || true")
     shell(node, "pkill -9 -fx 'sleep 40' || true")
     assert facts(node)["driver"]["pending"]
-    run = apply(node, **wish(folder, NEW))
+    run = apply(node, **request(folder, NEW))
     assert run.status == 0, words(run)
     there(node, NEW)
     assert driver_name(NEXT) not in cached(node)
-    settled(node, **wish(folder, NEW))
+    settled(node, **request(folder, NEW))
 
 
 def test_nouveau_is_unloaded_before(node, folder, before):
@@ -195,7 +195,7 @@ def test_nouveau_is_unloaded_before(node, folder, before):
     assert apply(node, state="absent").status == 0
     shell(node, "touch /opt/standin/nouveau; /opt/standin/bin/modprobe nouveau")
     assert facts(node)["nouveau"]["loaded"]
-    run = apply(node, **wish(folder, OLD))
+    run = apply(node, **request(folder, OLD))
     shell(node, "rm /opt/standin/nouveau")
     assert run.status == 0, words(run)
     there(node, OLD)
@@ -215,10 +215,10 @@ def test_packages_in_its_place(node, folder, before):
 
 
 def test_and_back(node, folder, before):
-    run = apply(node, **wish(folder, OLD, replace_source=True))
+    run = apply(node, **request(folder, OLD, replace_source=True))
     assert run.status == 0, words(run)
     there(node, OLD)
-    settled(node, **wish(folder, OLD, replace_source=True))
+    settled(node, **request(folder, OLD, replace_source=True))
 
 
 def test_removal_gives_the_node_back(node, folder, before):

@@ -130,8 +130,8 @@ def test_crio_is_followed_restarted_and_put_back(node):
     assert changed(run) == [TASK]
     assert execute(node, "sh", "-c", PROCESS) != process
     # A default that is asked for, and then no longer.
-    wish = {"nvidia_container_toolkit_crio_set_default": True}
-    assert changed(play("site", *limit, variables=wish)) == [TASK]
+    request = {"nvidia_container_toolkit_crio_set_default": True}
+    assert changed(play("site", *limit, variables=request)) == [TASK]
     # Where CRI-O does not start the old bytes come back, and the failure quotes its journal.
     text = execute(node, "cat", OURS)
     assert 'default_runtime = "nvidia"' in text

@@ -100,20 +100,20 @@ def test_older_toolkit_makes_its_cdi_specification_by_command_and_settings_are_s
     node = next(node for node in fleet if node.driver)
     limit = ("--limit", node.name)
     before = on_nodes(ETC, node.name)
-    wish = {"nvidia_container_toolkit_version": "1.17.8"}
-    run = play("site", *limit, variables=wish)
+    request = {"nvidia_container_toolkit_version": "1.17.8"}
+    run = play("site", *limit, variables=request)
     assert run.status == 0, run.output
     assert "libcuda.so.550.163.01" in execute(node, "cat", "/etc/cdi/nvidia.yaml")
 
-    wish["nvidia_container_toolkit_settings"] = {SETTING: True}
-    check = play("site", "--check", "--diff", *limit, variables=wish)
-    run = play("site", "--diff", *limit, variables=wish)
+    request["nvidia_container_toolkit_settings"] = {SETTING: True}
+    check = play("site", "--check", "--diff", *limit, variables=request)
+    run = play("site", "--diff", *limit, variables=request)
     assert run.status == 0, run.output
     assert check.changed() == run.changed()
     changed = [task.rpartition(" : ")[2] for task, _host in run.changed()]
     assert changed == ["Set up the toolkit's configuration"]
     assert "no-cgroups = true" in execute(node, "cat", "/etc/nvidia-container-runtime/config.toml")
-    again = play("site", *limit, variables=wish)
+    again = play("site", *limit, variables=request)
     assert again.stats[node.name]["changed"] == 0, again.changed()
 
     back = play("teardown", *limit)

@@ -146,13 +146,13 @@ def test_wrong_key_stops_and_adds_nothing(converged, gpu_nodes):
 @pytest.mark.full(why="test_check_mode_predicts_... and test_second_run_... for other versions")
 @pytest.mark.parametrize("version", ["1.19.0", "1.20.1"])
 def test_other_version_and_back(converged, gpu_nodes, version):
-    wish = {"nvidia_container_toolkit_version": version}
-    check = play("site", "--check", "--diff", variables=wish)
-    run = play("site", "--diff", variables=wish)
+    request = {"nvidia_container_toolkit_version": version}
+    check = play("site", "--check", "--diff", variables=request)
+    run = play("site", "--diff", variables=request)
     assert run.status == 0, run.output
     assert check.changed() == run.changed()
     assert all(run.stats[node]["changed"] >= 1 for node in gpu_nodes)
-    again = play("site", variables=wish)
+    again = play("site", variables=request)
     assert all(stats["changed"] == 0 for stats in again.stats.values()), again.changed()
 
 

@@ -75,9 +75,9 @@ class Life:
         told = difference(before, self.seen())
         assert told == [], told
 
-    def driver(self, **wish):
-        wish = {**_WISH, **wish}
-        answer = (self.node.run if self.whole else self.node.task)("nvidia_driver", **wish)
+    def driver(self, **request):
+        request = {**_WISH, **request}
+        answer = (self.node.run if self.whole else self.node.task)("nvidia_driver", **request)
         assert not answer.get("failed"), answer["msg"]
         return answer
 
@@ -119,10 +119,10 @@ class Life:
 
     def hold_lost(self):
         now = next(iter(self.node.driver().values()))
-        wish = self.old if now == self.old["version"] else self.new
+        request = self.old if now == self.old["version"] else self.new
         self.node.shell(self.node.manager.unlock.format(_LIBRARY))
         assert not self.node.held(_LIBRARY)
-        assert self.driver(**wish)["changed"]
+        assert self.driver(**request)["changed"]
         assert self.node.held(_LIBRARY)
 
     def proprietary(self):
@@ -148,28 +148,28 @@ class Life:
     def killed(self):
         """A run dies while it fetches packages, its transaction half way; the next one goes on."""
         there = self.node.driver()[_LIBRARY]
-        wish = self.new if there == self.old["version"] else self.old
-        rpm = f"{_LIBRARY}-{wish['version']}-1"
+        request = self.new if there == self.old["version"] else self.old
+        rpm = f"{_LIBRARY}-{request['version']}-1"
         broken = self.node.web.without(f"{rpm}.noarch.rpm", told=self.node.kill)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(ansible_process.AS_PROGRAM, "1")
             with broken, pytest.raises(AssertionError):
-                self.node.task("nvidia_driver", **_WISH, **wish)
+                self.node.task("nvidia_driver", **_WISH, **request)
         # As rpm leaves it: the new package is there and the old one is not gone yet.
         self.node.rpm_install(rpm)
         assert len(self.node.shell(f"rpm -q {_LIBRARY}").split()) == 2
-        self.driver(**wish)
-        self.is_there(wish["version"], f"{wish['branch']}-open")
+        self.driver(**request)
+        self.is_there(request["version"], f"{request['branch']}-open")
         assert len(self.node.shell(f"rpm -q {_LIBRARY}").split()) == 1
 
     def cuda(self):
         """The whole life of a toolkit: both in the one repository."""
         before = self.seen()
-        wish = {"versions": ["13.0"], "source": "package", "verify": False}
-        assert self.node.run("cuda_toolkit", **wish)["changed"]
+        request = {"versions": ["13.0"], "source": "package", "verify": False}
+        assert self.node.run("cuda_toolkit", **request)["changed"]
         assert "cuda-nvcc-13-0-13.0.2-1" in self.node.shell("rpm -qa")
         assert self.node.held("cuda-toolkit-13-0")
-        assert not self.node.task("cuda_toolkit", **wish)["changed"]
+        assert not self.node.task("cuda_toolkit", **request)["changed"]
         assert self.node.run("cuda_toolkit", state="absent")["changed"]
         self.same(before)
 

@@ -318,7 +318,7 @@ OF_DRIVERS = pytest.mark.full(why="a failing build; test_faults of the stage dri
 
 
 def driver(version, name="nvidia-open", **options):
-    """Return the wish for a driver, as a plan of it would be."""
+    """Return the request for a driver, as a plan of it would be."""
     return {
         "name": "driver",
         "packages": {name: f"{version}*"},

@@ -24,7 +24,7 @@ def node(driver_nodes):
     return driver_nodes("rocky9")
 
 
-def wish(stream="580-open", packages=None, **options):
+def request(stream="580-open", packages=None, **options):
     return {
         "name": "nvidia-driver",
         "module_streams": {"nvidia-driver": stream},
@@ -35,16 +35,16 @@ def wish(stream="580-open", packages=None, **options):
 
 
 def test_before_the_repository_is_there(node):
-    check = node.task("package_set", check=True, **wish())
+    check = node.task("package_set", check=True, **request())
     assert check["changed"] and check["module_streams"] == {"nvidia-driver": "580-open"}
-    told = node.task("package_set", check=True, **wish(repository_expected=False))
+    told = node.task("package_set", check=True, **request(repository_expected=False))
     assert "has the module stream nvidia-driver:580-open" in told["msg"]
     assert node.stream() is None
 
 
 def test_one_stream_after_another_and_back(node):
     node.task("package_repository", **node.repository())
-    first = node.run("package_set", **wish())
+    first = node.run("package_set", **request())
     assert first["reasons"][0] == (
         "The stream of the module nvidia-driver is not enabled, asked for is 580-open."
     )
@@ -52,16 +52,16 @@ def test_one_stream_after_another_and_back(node):
     assert node.held("nvidia-driver-cuda-libs")
     # Somebody took the stream away: no package differs.
     node.shell("dnf -C -y module reset nvidia-driver")
-    fixed = node.run("package_set", **wish())
+    fixed = node.run("package_set", **request())
     assert fixed["changed"] and node.stream() == "580-open"
     # Both types of kernel modules are never there at the same time.
     old = ["nvidia-open", "kmod-nvidia-open-dkms"]
-    told = node.run("package_set", **wish("580-dkms", DKMS, obsolete=old))
+    told = node.run("package_set", **request("580-dkms", DKMS, obsolete=old))
     assert "module nvidia-driver:580-open\n" in told["diff"][0]["before"]
     assert "module nvidia-driver:580-dkms\n" in told["diff"][0]["after"]
     assert node.stream() == "580-dkms" and "nvidia-open" not in node.driver()
     assert node.driver()["kmod-nvidia-latest-dkms"] == "580.95.05"
-    words = node.task("package_set", **wish("999-open"))["msg"]
+    words = node.task("package_set", **request("999-open"))["msg"]
     assert "nvidia-driver:999-open" in words and "580-open, " in words
     assert node.stream() == "580-dkms"
     gone = node.run("package_set", name="nvidia-driver", state="absent")
@@ -72,11 +72,11 @@ def test_a_stream_of_somebody_comes_back_after_a_fault_and_in_the_end(node):
     node.shell("dnf -C -y module enable nvidia-driver:595-open")
     node.shell("dnf clean packages")
     with node.web.without("kmod-nvidia-open-dkms-580.95.05-1.noarch.rpm"):
-        failed = node.task("package_set", **wish())
+        failed = node.task("package_set", **request())
     assert failed["failed"] and node.stream() == "595-open"
     # A run that died between reset and enable has left no stream at all.
     node.shell("dnf -C -y module reset nvidia-driver")
-    node.run("package_set", **wish())
+    node.run("package_set", **request())
     assert node.stream() == "580-open"
     node.run("package_set", name="nvidia-driver", state="absent")
     assert node.stream() == "595-open" and node.driver() == {}
@@ -87,5 +87,5 @@ def test_a_stream_of_somebody_comes_back_after_a_fault_and_in_the_end(node):
 @pytest.mark.parametrize("name", ["fedora44", "leap15"])
 def test_no_streams_elsewhere(driver_nodes, name):
     node = driver_nodes(name)
-    words = node.task("package_set", check=True, **wish())["msg"]
+    words = node.task("package_set", check=True, **request())["msg"]
     assert "module_streams:" in words and "has no streams of modules" in words

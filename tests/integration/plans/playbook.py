@@ -46,10 +46,10 @@ def run(
     """Run a playbook as on a screen of ``width`` characters; a failure is the caller's."""
     dest = inventory.parent / "plan.json"
     dest.unlink(missing_ok=True)
-    wishes = json.dumps({"kubegpu_plan_file": str(dest), **variables})
+    requests = json.dumps({"kubegpu_plan_file": str(dest), **variables})
     argv = [
         str(BIN / "ansible-playbook"), "-i", str(inventory), name,
-        "--extra-vars", wishes, *arguments,
+        "--extra-vars", requests, *arguments,
     ]  # fmt: skip
     place = collections()
     done = ansible_process.run(

@@ -101,8 +101,8 @@ def test_s15_s17_each_of_five_nodes_gets_exactly_its_own(plan):
         ),
         "none": MACHINES["none"],
     }
-    wish = {"nvidia_mig_config": "all-1g.10gb"}
-    rows = plan(own, {"h100": wish, "mi300x": wish, "none": wish})
+    request = {"nvidia_mig_config": "all-1g.10gb"}
+    rows = plan(own, {"h100": request, "mi300x": request, "none": request})
     parts = {name: {step["part"] for step in row["steps"]} for name, row in rows.items()}
     assert {"driver", "mig", "toolkit"} <= parts["h100"]
     assert "mig" not in parts["t4"] and {"driver", "toolkit"} <= parts["t4"]
@@ -155,7 +155,7 @@ def test_s17_a_fleet_of_three_vendors_is_planned_in_one_table(plan):
 def test_s17_amds_container_toolkit_only_where_it_is_asked_for_and_possible(plan):
     loaded = {"/sys/module/amdgpu/version": "6.14.14\n", "/dev/dri/renderD128": ""}
     mi300 = replace(MACHINES["mi300x8"], files={**MACHINES["mi300x8"].files, **loaded})
-    wish = {"amd_container_toolkit_enabled": True}
+    request = {"amd_container_toolkit_enabled": True}
     rows = plan(
         {
             "mi300": mi300,
@@ -166,11 +166,11 @@ def test_s17_amds_container_toolkit_only_where_it_is_asked_for_and_possible(plan
             "web1": MACHINES["none"],
         },
         {
-            "mi300": wish,
-            "mi300-bare": wish,
-            "mi300-wrong": {**wish, "amd_container_toolkit_docker": "perhaps"},
-            "flex": wish,
-            "web1": wish,
+            "mi300": request,
+            "mi300-bare": request,
+            "mi300-wrong": {**request, "amd_container_toolkit_docker": "perhaps"},
+            "flex": request,
+            "web1": request,
         },
     )
     assert rows["mi300"]["changes"] == [
@@ -195,12 +195,12 @@ def test_s17_amds_container_toolkit_only_where_it_is_asked_for_and_possible(plan
 @pytest.mark.full(why="an option of one vendor's hosts")
 def test_s17_amds_driver_is_planned_before_its_toolkit(plan):
     bare = MACHINES["mi300x8"]
-    wish = {"amd_driver_enabled": True}
-    both = {**wish, "amd_container_toolkit_enabled": True}
+    request = {"amd_driver_enabled": True}
+    both = {**request, "amd_container_toolkit_enabled": True}
     rows = plan(
         {"mi300": bare, "mi300-both": bare, "mi300-wrong": bare, "flex": MACHINES["intel-flex"]},
         {
-            "mi300": wish,
+            "mi300": request,
             "mi300-both": both,
             "mi300-wrong": {**both, "amd_driver_release": "latest"},
             "flex": both,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role gpu_verify takes from the wishes of the roles before it."""
+"""What the role gpu_verify takes from the requests of the roles before it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def value(name, **variables):
 
 
 @pytest.mark.parametrize(
-    ("wishes", "engines"),
+    ("requests", "engines"),
     [
         ({}, []),
         ({"containerd": True}, ["containerd"]),
@@ -44,9 +44,10 @@ def value(name, **variables):
         ({"crio": True}, ["crio"]),
     ],
 )
-def test_s11_a_default_is_looked_for_where_it_was_wished(wishes, engines):
+def test_s11_a_default_is_looked_for_where_it_was_wished(requests, engines):
     variables = {
-        f"nvidia_container_toolkit_{engine}_set_default": wish for engine, wish in wishes.items()
+        f"nvidia_container_toolkit_{engine}_set_default": asked
+        for engine, asked in requests.items()
     }
     assert value("__gpu_verify_require_default", **variables) == engines
 
@@ -57,15 +58,15 @@ def test_a_runtime_that_is_left_alone_is_not_judged(off):
     assert value("__gpu_verify_engines") == every
     for engine in every:
         rest = [name for name in every if name != engine]
-        wish = {f"nvidia_container_toolkit_{engine}": off}
-        assert value("__gpu_verify_engines", **wish) == rest
+        asked = {f"nvidia_container_toolkit_{engine}": off}
+        assert value("__gpu_verify_engines", **asked) == rest
 
 
 @pytest.mark.parametrize(
-    ("wish", "taken"), [({}, "auto"), (False, "false"), ("false", "false"), (True, "true")]
+    ("asked", "taken"), [({}, "auto"), (False, "false"), ("false", "false"), (True, "true")]
 )
-def test_a_fabric_manager_that_is_left_alone_is_not_judged(wish, taken):
-    variables = {} if wish == {} else {"nvidia_driver_fabric": wish}
+def test_a_fabric_manager_that_is_left_alone_is_not_judged(asked, taken):
+    variables = {} if asked == {} else {"nvidia_driver_fabric": asked}
     assert value("__gpu_verify_fabric", **variables) == taken
 
 
@@ -93,9 +94,9 @@ def test_what_the_plugin_was_told_is_what_its_configs_are_judged_by():
                                   "useNodeFeatureAPI": True}},
         },
     }  # fmt: skip
-    wish = read_request({**value("__gpu_verify_plugin", **told), "runtime_class": ""})
-    assert wish.release == (0, 19)
-    assert wish.flags.driver_root == "/run/nvidia/driver"
+    asked = read_request({**value("__gpu_verify_plugin", **told), "runtime_class": ""})
+    assert asked.release == (0, 19)
+    assert asked.flags.driver_root == "/run/nvidia/driver"
 
 
 @pytest.mark.parametrize(

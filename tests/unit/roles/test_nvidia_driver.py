@@ -35,8 +35,8 @@ def value(name, node, *, check=False, **variables):
     known.update(
         {"ansible_facts": {"gpu_node": node}, "ansible_check_mode": check, **variables},
     )
-    wishes = {"state": known["nvidia_driver_state"], "version": known["nvidia_driver_version"]}
-    decision = plan_driver(node, *read_options(wishes)).to_json()
+    requests = {"state": known["nvidia_driver_state"], "version": known["nvidia_driver_version"]}
+    decision = plan_driver(node, *read_options(requests)).to_json()
     known["__nvidia_driver_decision"] = decision if known["nvidia_driver_enabled"] else {}
     (task,) = loader.load_from_file(str(ROLE / "tasks" / "plan.yml"), trusted_as_template=True)
     expression = task["ansible.builtin.set_fact"]["nvidia_driver_plan"]

@@ -4,7 +4,7 @@
 
 """Module and action together in a folder of its own: facts, files and record are real.
 
-Stand-ins are the decision (what is wished is installed), the kernel, systemctl and the like, and
+Stand-ins are the decision (what is requested is installed), the kernel, systemctl and the like, and
 package_set. tests/integration has the real packages.
 """
 
@@ -68,40 +68,40 @@ class Killed(BaseException):
     """Stand-in for a run that dies."""
 
 
-def standin_decision(facts, wish, _data):
-    """What is wished is installed: version and source, with a file and a service."""
+def standin_decision(facts, desired, _data):
+    """What is requested is installed: version and source, with a file and a service."""
     driver = facts["driver"]
-    if wish.branch == "999":
+    if desired.branch == "999":
         return Plan(action="refuse", reasons=("Tesla V100 ends with 580.", "Ask for 580."))
-    if wish.state == "absent":
+    if desired.state == "absent":
         managed = bool(driver["managed"])
         return Plan(action="remove" if managed else "none", change=managed)
-    version = driver["previous"]["version"] if wish.version == "previous" else wish.version
-    source = "nvidia" if wish.source == "auto" else wish.source
+    version = driver["previous"]["version"] if desired.version == "previous" else desired.version
+    source = "nvidia" if desired.source == "auto" else desired.source
     there = driver["installed"]
     action = "none"
     if (there, driver["source"]) != (version, source):
         action = "upgrade" if there and there < version else "downgrade" if there else "install"
     files = {NOUVEAU: "blacklist nouveau\n"}
-    if wish.module_options:
-        files[OPTIONS] = f"options nvidia {wish.module_options}\n"
+    if desired.module_options:
+        files[OPTIONS] = f"options nvidia {desired.module_options}\n"
     sums = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()}
     ours = {p: s for p, s in driver["configuration"].items() if p != TOKEN}
     here = {kernel["version"]: kernel for kernel in facts["kernels"]}[KERNEL]
     away = bool(here["driver"] is None and action == "none")
     # As the real decision: what is installed already is loaded by the next boot.
-    load = wish.load and not away and (action != "none" or driver["loaded"] is None)
+    load = desired.load and not away and (action != "none" or driver["loaded"] is None)
     stale = "another kernel runs" if away else ""
     if action == "none" and driver["loaded"] not in (None, version):
         stale = f"{driver['loaded']} is loaded"
-    change = action != "none" or ours != sums or load or (wish.hold and driver["held"] is False)
+    change = action != "none" or ours != sums or load or (desired.hold and driver["held"] is False)
     change = change or driver["pending"]
     runfile = None
     packages = dict.fromkeys(NAMES, f"{version}-1")
     obsolete = ()
     if source == "runfile":
         packages, obsolete = {}, tuple(driver["packages"])
-        runfile = {**wish.runfile, "version": version, "arguments": ["--silent"]}
+        runfile = {**desired.runfile, "version": version, "arguments": ["--silent"]}
     return Plan(
         action=action,
         branch=version.split(".", maxsplit=1)[0],
@@ -110,14 +110,14 @@ def standin_decision(facts, wish, _data):
         source=source,
         packages=packages,
         obsolete=obsolete,
-        hold=wish.hold,
+        hold=desired.hold,
         runfile=runfile,
         uninstall="runfile" if driver["source"] == "runfile" and source != "runfile" else None,
         files=files,
         services={"nvidia-persistenced": "enabled"},
         # As for a guest, but for a server of this name.
-        licence_token={"path": wish.licence["token_path"]}
-        if wish.licence.get("token_path") and wish.licence.get("server") != "no-guest"
+        licence_token={"path": desired.licence["token_path"]}
+        if desired.licence.get("token_path") and desired.licence.get("server") != "no-guest"
         else None,
         initramfs=ours != sums,
         load=load,
@@ -527,7 +527,7 @@ def test_another_version_and_back(task, node):
     assert (up["loaded"], up["previous"]["version"]) == (NEW, OLD)
     back = task(version="previous")
     assert (back["loaded"], back["previous"]["version"]) == (OLD, OLD)
-    # The same wish has nothing more to do; forth again goes by the version itself.
+    # The same desired has nothing more to do; forth again goes by the version itself.
     assert not task(version="previous")["changed"]
     assert task(version=NEW)["previous"]["version"] == OLD
 
@@ -629,7 +629,7 @@ def test_a_failed_build_is_explained_and_rolled_back(task, node):
     assert task.phases == ["plan", "begin", "explain", "rollback"]
     assert snapshot(node) == start
     assert not task.state.exists()
-    # Another wish works then.
+    # Another desired works then.
     assert task(version=OLD)["loaded"] == OLD
 
 
@@ -746,8 +746,8 @@ def test_a_run_that_dies_before_it_loads(task, node, monkeypatch):
     assert snapshot(node) == start
 
 
-@pytest.mark.parametrize("wish", [{"version": NEW}, {"state": "absent"}])
-def test_a_run_that_another_one_has_gone_on_from_stops(task, node, monkeypatch, wish):
+@pytest.mark.parametrize("desired", [{"version": NEW}, {"state": "absent"}])
+def test_a_run_that_another_one_has_gone_on_from_stops(task, node, monkeypatch, desired):
     """It was thought dead: it neither finishes nor puts back what is the other one's now."""
     real, others = node.package_set, []
 
@@ -755,7 +755,7 @@ def test_a_run_that_another_one_has_gone_on_from_stops(task, node, monkeypatch, 
         answer = real(given, check)
         if not check and not others:
             others.append(None)
-            others[0] = task.once(False, {"state_path": str(task.state), **wish})
+            others[0] = task.once(False, {"state_path": str(task.state), **desired})
         return answer
 
     monkeypatch.setattr(node, "package_set", package_set)
@@ -763,8 +763,8 @@ def test_a_run_that_another_one_has_gone_on_from_stops(task, node, monkeypatch, 
     assert first["failed"] and "Another run has continued" in first["msg"]
     assert not first.get("rolled_back")
     assert not others[0].get("failed")
-    assert node.version == wish.get("version")
-    assert not task(**wish)["changed"]
+    assert node.version == desired.get("version")
+    assert not task(**desired)["changed"]
 
 
 @pytest.mark.parametrize("phase", ["begin", "finish"])
@@ -920,15 +920,15 @@ def test_a_killed_run_with_a_runfile_is_finished_or_undone(task, node, place, th
 
 
 @pytest.mark.parametrize(
-    ("wish", "place"),
+    ("desired", "place"),
     [
         *((RUNFILE, p) for p in ("begin", "nvidia-uninstall", "finish", "rmmod")),
         *(({"version": NEW}, p) for p in ("begin", "finish", "rmmod", "update-initramfs")),
     ],
 )
-def test_a_killed_absent_is_finished_by_the_next(task, node, place, wish):
+def test_a_killed_absent_is_finished_by_the_next(task, node, place, desired):
     start = snapshot(node)
-    task(**wish)
+    task(**desired)
     task.die = node.die = place
     with pytest.raises(Killed):
         task(state="absent")
@@ -1055,8 +1055,8 @@ def test_an_installer_beside_nouveau_that_is_in_use(task, node):
 
 def test_an_old_installer_waits_for_a_boot_without_nouveau(task, node):
     write(node.root, "/sys/module/nouveau/refcnt", "2\n")
-    wish = {**RUNFILE, "version": "535.288.01"}
-    answer = task(**wish)
+    desired = {**RUNFILE, "version": "535.288.01"}
+    answer = task(**desired)
     assert answer["code"] == "nouveau_loaded"
     assert "Reboot" in answer["msg"]
     assert not answer["rolled_back"]
@@ -1066,8 +1066,8 @@ def test_an_old_installer_waits_for_a_boot_without_nouveau(task, node):
     # After the boot.
     (node.root / "sys/module/nouveau/refcnt").unlink()
     (node.root / "sys/module/nouveau").rmdir()
-    assert task(**wish)["loaded"] == "535.288.01"
-    assert not task(**wish)["changed"]
+    assert task(**desired)["loaded"] == "535.288.01"
+    assert not task(**desired)["changed"]
 
 
 def test_an_installer_that_takes_too_long_is_said(task, node, monkeypatch):
@@ -1096,12 +1096,12 @@ def test_a_signed_link_is_not_shown(task):
 def test_the_licence_daemon_reads_a_new_token(task, node, tmp_path):
     secret = tmp_path / "client.tok"
     secret.write_text("very secret")
-    wish = {"version": NEW, "licence": {"token_path": str(secret)}}
-    task(**wish)
+    desired = {"version": NEW, "licence": {"token_path": str(secret)}}
+    task(**desired)
     assert "systemctl try-restart nvidia-gridd.service" in node.tried
     assert (node.root / TOKEN.lstrip("/")).stat().st_mode & 0o777 == 0o744
     node.tried.clear()
-    task(**wish, module_options={"a": 1})
+    task(**desired, module_options={"a": 1})
     assert node.tried == []
 
 

@@ -81,8 +81,8 @@ def test_every_choice_is_documented(module, option, table):
 
 @pytest.mark.parametrize("word", ["false", "no", "0", False])
 def test_words_for_false_are_false(word):
-    wishes = {"hold": word, "manage_repository": word, "containerd_set_default": word}
-    plan = call(container_toolkit_plan, installed(), **wishes)
+    requests = {"hold": word, "manage_repository": word, "containerd_set_default": word}
+    plan = call(container_toolkit_plan, installed(), **requests)
     assert plan["hold"] is False and plan["repository"] is None
     assert [step["action"] for step in plan["steps"]] == ["unhold"]
 

@@ -20,7 +20,7 @@ KUBERNETES = ("1.28", "1.37")
 KINDS = ["ServiceMonitor", "PodMonitor", "PrometheusRule"]
 CUSTOM = "monitoring.coreos.com/v1"
 NAME = "kubegpu-dcgm-exporter"
-WISHES = {
+REQUESTS = {
     "plain": {},
     "everything": {
         "namespace": "gpus",
@@ -62,9 +62,11 @@ def pod(plan):
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
-@pytest.mark.parametrize(("wish", "kinds"), [("plain", []), *((wish, KINDS) for wish in WISHES)])
-def test_kubernetes_own_schema_takes_every_object(version, wish, kinds):
-    plan = gpu_monitoring_plan(WISHES[wish], kinds=kinds)
+@pytest.mark.parametrize(
+    ("asked", "kinds"), [("plain", []), *((asked, KINDS) for asked in REQUESTS)]
+)
+def test_kubernetes_own_schema_takes_every_object(version, asked, kinds):
+    plan = gpu_monitoring_plan(REQUESTS[asked], kinds=kinds)
     assert plan["action"] == "apply" and len(plan["objects"]) >= 4
     own = [one for one in plan["objects"] if one["apiVersion"] != CUSTOM]
     for one in own:
@@ -72,9 +74,9 @@ def test_kubernetes_own_schema_takes_every_object(version, wish, kinds):
     assert kinds or own == plan["objects"]
 
 
-@pytest.mark.parametrize("wish", WISHES)
-def test_what_the_api_server_refuses_beyond_its_schema(wish):
-    plan = gpu_monitoring_plan(WISHES[wish], kinds=KINDS)
+@pytest.mark.parametrize("asked", REQUESTS)
+def test_what_the_api_server_refuses_beyond_its_schema(asked):
+    plan = gpu_monitoring_plan(REQUESTS[asked], kinds=KINDS)
     daemonset = objects(plan)["DaemonSet", NAME]["spec"]
     template = daemonset["template"]
     assert daemonset["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
@@ -111,8 +113,8 @@ def test_prometheus_finds_the_pods_by_what_the_cluster_has():
     ("pod_monitor", "PodMonitor", "podMetricsEndpoints"),
 ])  # fmt: skip
 def test_the_labels_of_the_samples_are_kept_and_the_monitors_find_the_pods(scrape, kind, endpoints):
-    wishes = {"scrape": scrape, "labels": {"release": "x"}, "interval": 60}
-    plan = gpu_monitoring_plan(wishes, kinds=KINDS)
+    requests = {"scrape": scrape, "labels": {"release": "x"}, "interval": 60}
+    plan = gpu_monitoring_plan(requests, kinds=KINDS)
     monitor = objects(plan)[kind, NAME]
     (endpoint,) = monitor["spec"][endpoints]
     assert endpoint == {
@@ -141,23 +143,23 @@ def test_the_pods_keep_away_from_paused_nodes_and_run_on_gpu_nodes_only():
 
 
 def test_the_right_to_profile_goes_with_the_counters():
-    def container(**wishes):
-        (found,) = pod(gpu_monitoring_plan(wishes))["spec"]["containers"]
+    def container(**requests):
+        (found,) = pod(gpu_monitoring_plan(requests))["spec"]["containers"]
         return found["securityContext"]["capabilities"], {one["name"] for one in found["env"]}
 
     capabilities, names = container()
     assert capabilities["add"] == ["SYS_ADMIN"] and "NVIDIA_MIG_MONITOR_DEVICES" in names
-    for wishes in (
+    for requests in (
         {"profiling": False},
         {"counters": ["DCGM_FI_DEV_GPU_TEMP, gauge, Temperature."]},
     ):
-        capabilities, names = container(**wishes)
+        capabilities, names = container(**requests)
         assert "add" not in capabilities and "NVIDIA_MIG_MONITOR_DEVICES" not in names
 
 
 def test_another_file_of_counters_makes_new_pods():
-    def checksum(**wishes):
-        return pod(gpu_monitoring_plan(wishes))["metadata"]["annotations"][
+    def checksum(**requests):
+        return pod(gpu_monitoring_plan(requests))["metadata"]["annotations"][
             "kubegpu.nodes/config-checksum"
         ]
 
@@ -246,7 +248,7 @@ def test_what_belongs_to_somebody_else_is_refused_or_left():
     assert plan["absent"] == []
 
 
-@pytest.mark.parametrize(("wishes", "words"), [
+@pytest.mark.parametrize(("requests", "words"), [
     ({"unknown": 1}, "has no option unknown"),
     ({"version": "latest"}, "gpu_monitoring_version"),
     ({"image": "dcgm-exporter:1"}, "gpu_monitoring_image"),
@@ -274,8 +276,8 @@ def test_what_belongs_to_somebody_else_is_refused_or_left():
     ({"scrape": "pod_monitor"}, "the cluster has no PodMonitor"),
     ({"scrape": "guess"}, "gpu_monitoring_scrape"),
 ])  # fmt: skip
-def test_a_wrong_value_is_refused_by_the_name_of_its_variable(wishes, words):
-    plan = gpu_monitoring_plan(wishes)
+def test_a_wrong_value_is_refused_by_the_name_of_its_variable(requests, words):
+    plan = gpu_monitoring_plan(requests)
     assert plan["action"] == "refuse" and plan["objects"] == []
     assert words in plan["text"]
 

@@ -273,7 +273,7 @@ def test_two_versions_by_package_and_back(task):
         "/etc/ld.so.conf.d/kubegpu-cuda.conf",
         "/etc/profile.d/kubegpu-cuda.sh",
     ]
-    # As wished: one call, nothing is changed.
+    # As requested: one call, nothing is changed.
     again = task.predicted(versions=["12.9", "13.0"], default="12.9")
     assert not again["changed"] and task.calls == ["plan"]
     gone = task.predicted("absent")

@@ -75,9 +75,9 @@ def with_dra(*versions, **objects):
 
 def told(cluster, expected=None, timeout=0):
     time, reader = Time(), Reader(cluster)
-    wishes = read_expected(EXPECTED if expected is None else expected)
-    snapshot, _seconds = wait(reader, wishes, timeout, sleep=time.sleep, clock=time.monotonic)
-    return {**build_result(snapshot, wishes), "notes": reader.notes}
+    requests = read_expected(EXPECTED if expected is None else expected)
+    snapshot, _seconds = wait(reader, requests, timeout, sleep=time.sleep, clock=time.monotonic)
+    return {**build_result(snapshot, requests), "notes": reader.notes}
 
 
 # -- who gives out GPUs -----------------------------------------------------------------------
@@ -266,9 +266,9 @@ def test_a_device_that_the_driver_keeps_back_is_told():
 def test_each_gpu_of_the_bus_is_published(drivers, devices, code):
     """One that fell off the bus of NVML is in no slice, and the others are offered on."""
     gpus = [{"vendor": "nvidia", "kernel_driver": one} for one in drivers]
-    wishes = {"gpu1": {"name": "n1", "resources": {GPU: len(gpus)}, "gpus": gpus}}
+    requests = {"gpu1": {"name": "n1", "resources": {GPU: len(gpus)}, "gpus": gpus}}
     build_result = told(
-        with_dra(resourceslices=[resource_slice(devices=devices)]), wishes, timeout=30
+        with_dra(resourceslices=[resource_slice(devices=devices)]), requests, timeout=30
     )
     assert [one["code"] for one in build_result["missing"]] == ([code] if code else [])
     if code == "dra_too_few":

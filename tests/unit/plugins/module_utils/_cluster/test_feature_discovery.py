@@ -88,11 +88,11 @@ def cluster(*pods, sets=(PLUGIN, DISCOVERY), nodes=None, log=NO_TOKEN):
 
 def waited(kube, expected=None, timeout=30, at=None, **options):
     time = Time(at)
-    wishes = read_expected(expected or EXPECTED)
+    requests = read_expected(expected or EXPECTED)
     snapshot, seconds = wait(
-        Reader(kube), wishes, timeout, sleep=time.sleep, clock=time.monotonic, **options
+        Reader(kube), requests, timeout, sleep=time.sleep, clock=time.monotonic, **options
     )
-    return {**build_result(snapshot, wishes), "notes": snapshot.notes}, seconds
+    return {**build_result(snapshot, requests), "notes": snapshot.notes}, seconds
 
 
 def test_discovery_that_runs_is_not_waited_for():

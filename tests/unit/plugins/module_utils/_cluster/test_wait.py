@@ -39,11 +39,11 @@ def crashed(restarts, where="n1"):
 
 def waited(cluster, expected=None, timeout=30, at=None, **options):
     time = Time(at)
-    wishes = read_expected(expected or EXPECTED)
+    requests = read_expected(expected or EXPECTED)
     snapshot, seconds = wait(
-        Reader(cluster), wishes, timeout, sleep=time.sleep, clock=time.monotonic, **options
+        Reader(cluster), requests, timeout, sleep=time.sleep, clock=time.monotonic, **options
     )
-    return {**build_result(snapshot, wishes), "notes": snapshot.notes}, seconds
+    return {**build_result(snapshot, requests), "notes": snapshot.notes}, seconds
 
 
 def test_what_is_as_expected_is_not_waited_for():
@@ -189,11 +189,11 @@ def test_two_hosts_that_are_one_node_fail_and_no_other():
         daemonsets=[PLUGIN],
         pods=[plugin_pod(), plugin_pod("n2")],
     )
-    wishes = {
+    requests = {
         key: {"name": name, "resources": {GPU: 2}}
         for key, name in (("gpu1", "n1"), ("gpu2", "n1"), ("n2", "n2"))
     }
-    told, _seconds = waited(cluster, wishes)
+    told, _seconds = waited(cluster, requests)
     assert [one["key"] for one in told["missing"]] == ["gpu1", "gpu2"]
     assert all("gpu1 and gpu2 are both the node n1" in one["cause"] for one in told["missing"])
 

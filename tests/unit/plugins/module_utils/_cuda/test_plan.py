@@ -36,8 +36,8 @@ def gpu_node(driver="580.95.05", **changes):
 
 
 def plan(facts=None, **options):
-    wish, tables = read_options(options)
-    result = plan_cuda(gpu_node() if facts is None else facts, wish, tables).to_json()
+    request, tables = read_options(options)
+    result = plan_cuda(gpu_node() if facts is None else facts, request, tables).to_json()
     json.dumps(result)
     return result
 
@@ -145,7 +145,7 @@ def test_the_driver_in_the_package_cuda_is_never_asked_for():
     assert not names & {"cuda", "cuda-12-9", "cuda-runtime-12-9", "cuda-drivers"}
 
 
-WISHES = {
+REQUESTS = {
     "one": {"versions": ["12.9"]},
     "two": {"versions": ["12.9", "13.0"]},
     "exact": {"versions": ["12.4.1"]},
@@ -167,46 +167,46 @@ WISHES = {
 }
 
 
-@pytest.mark.parametrize("name", WISHES)
+@pytest.mark.parametrize("name", REQUESTS)
 def test_a_node_that_is_as_planned_needs_nothing(name):
     facts = gpu_node()
-    first = plan(facts, **WISHES[name])
+    first = plan(facts, **REQUESTS[name])
     assert first["action"] == "install" and first["change"]
-    second = plan(converged(first, facts), **WISHES[name])
+    second = plan(converged(first, facts), **REQUESTS[name])
     assert (second["action"], second["change"], second["steps"]) == ("none", False, [])
     # What is to be there is still said.
     for key in ("packages", "files", "link", "default"):
         assert second[key] == first[key]
 
 
-@pytest.mark.parametrize("name", WISHES)
+@pytest.mark.parametrize("name", REQUESTS)
 def test_what_drifts_is_seen(name):
     facts = gpu_node()
-    first = plan(facts, **WISHES[name])
+    first = plan(facts, **REQUESTS[name])
     good = converged(first, facts)
     seen = 0
     for path in first["files"]:
         for value in ("0" * 64, None):
             bad = copy.deepcopy(good)
             bad["cuda"]["configuration"][path] = value
-            assert plan(bad, **WISHES[name])["change"] is (value is not None)
+            assert plan(bad, **REQUESTS[name])["change"] is (value is not None)
             seen += 1
         del bad["cuda"]["configuration"][path]
-        assert plan(bad, **WISHES[name])["steps"][0]["detail"] == path
+        assert plan(bad, **REQUESTS[name])["steps"][0]["detail"] == path
     for package in first["packages"]:
         bad = copy.deepcopy(good)
         bad["cuda"]["unheld"] = [package] if first["hold"] else []
         verb = "hold" if first["hold"] else "unhold"
-        assert actions(plan(bad, **WISHES[name])) == [("packages", verb)]
+        assert actions(plan(bad, **REQUESTS[name])) == [("packages", verb)]
         bad = copy.deepcopy(good)
         del bad["cuda"]["packages"][package]
-        assert plan(bad, **WISHES[name])["action"] == "install"
+        assert plan(bad, **REQUESTS[name])["action"] == "install"
         seen += 1
     if first["link"]:
         bad = copy.deepcopy(good)
         for kit in bad["cuda"]["toolkits"]:
             kit["default"] = False
-        assert actions(plan(bad, **WISHES[name])) == [("default", "set")]
+        assert actions(plan(bad, **REQUESTS[name])) == [("default", "set")]
         seen += 1
     assert seen
 
@@ -234,7 +234,7 @@ def test_update_of_an_installed_package(installed, asked, action):
 
 def test_a_library_of_another_version_is_changed():
     facts = gpu_node()
-    options = WISHES["libraries"]
+    options = REQUESTS["libraries"]
     good = converged(plan(facts, **options), facts)
     good["cuda"]["packages"]["libnccl2"] = "2.28.9-1+cuda13.0"
     result = plan(good, **options)
@@ -314,12 +314,12 @@ def test_libraries_follow_the_default():
     assert result["packages"]["cudnn9-cuda-12"] == "9.13.0*"
 
 
-@pytest.mark.parametrize("name", WISHES)
+@pytest.mark.parametrize("name", REQUESTS)
 def test_all_packages_are_locked_where_they_are_held(name):
-    result = plan(**WISHES[name])
+    result = plan(**REQUESTS[name])
     locked = set(result["lock"]["patterns"])
     assert locked >= set(result["packages"]) if result["hold"] else not locked
-    if "libraries" in WISHES[name]:
+    if "libraries" in REQUESTS[name]:
         assert "libcudnn9*-cuda-12" in locked
 
 
@@ -491,7 +491,7 @@ def test_rpm_packages_life():
     facts = gpu_node("610.57.04", os=on_rpm("rocky", "9.6"))
     assert plan(facts, versions=["13.3.1"])["packages"] == {"cuda-toolkit-13-3": "13.3.1-*"}
     base = {"repositories": [], "os": facts["os"]}
-    for there, wished, action in (
+    for there, requested, action in (
         ("13.3.0-1", "13.3.1", "upgrade"),
         ("13.3.1-1", "13.3.0", "downgrade"),
         ("13.3.1-1", "13.3.1", "none"),
@@ -500,8 +500,8 @@ def test_rpm_packages_life():
         toolkits = [toolkit("13.3.0", "package", default=True)]
         packages = {"cuda-toolkit-13-3": there}
         node_ = gpu_node("610.57.04", **base, cuda__toolkits=toolkits, cuda__packages=packages)
-        result = plan(node_, versions=[wished], manage_repository=False)
-        assert result["action"] == action, (there, wished, result["reasons"])
+        result = plan(node_, versions=[requested], manage_repository=False)
+        assert result["action"] == action, (there, requested, result["reasons"])
         assert result["lock"]["patterns"] == ["cuda-toolkit-13-3", "cuda-*-13-3", "lib*-13-3"]
 
 
@@ -693,6 +693,6 @@ def test_files_are_as_the_facts_hash_them():
 
 
 def test_the_cuda_of_a_distribution_is_data_that_the_user_can_correct():
-    wish = {"versions": ["12.4"], "source": "distro"}
-    assert "itself has CUDA 11.8" in plan(**wish)["reasons"][0]
-    assert plan(**wish, data={"distributions": {"debian12": "12.4.1"}})["action"] == "install"
+    request = {"versions": ["12.4"], "source": "distro"}
+    assert "itself has CUDA 11.8" in plan(**request)["reasons"][0]
+    assert plan(**request, data={"distributions": {"debian12": "12.4.1"}})["action"] == "install"

@@ -94,14 +94,14 @@ def test_its_pods_are_those_of_all_that_the_plugin_consists_of():
     server = StandinServer()
     plugin_objects(server.cluster, "kubegpu", "pods")
     chosen = server.asked[-1][2]
-    wish = read_request(
+    request = read_request(
         {
             "configs": {"mps": {"sharing": {"mps": {"resources": [
                 {"name": "nvidia.com/gpu", "replicas": 2}]}}}},
             "feature_discovery": True,
         }
     )  # fmt: skip
-    sets = [one for one in manifests(wish) if one["kind"] == "DaemonSet"]
+    sets = [one for one in manifests(request) if one["kind"] == "DaemonSet"]
     assert len(sets) == 3
     for one in sets:
         assert one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"] in chosen

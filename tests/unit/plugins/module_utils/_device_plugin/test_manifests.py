@@ -339,8 +339,8 @@ def test_a_config_may_repeat_what_holds_for_all_nodes():
 
 def test_of_a_release_that_is_newer_than_the_table_remarks_are_kept():
     config = {"a": {"flags": {"newThing": 1}}}
-    wish = read_request({"version": "v0.21.0", "configs": config})
-    assert "newThing is not known here" in wish.remarks[0]
+    request = read_request({"version": "v0.21.0", "configs": config})
+    assert "newThing is not known here" in request.remarks[0]
     assert (
         json.loads(
             objects(version="v0.21.0", configs=config)[
@@ -358,8 +358,8 @@ def test_what_is_no_longer_wished_is_removed():
         "feature_discovery": True,
         "feature_discovery_api": True,
     }
-    wish = read_request(everything)
-    assert absent(wish, manifests(wish)) == []
+    request = read_request(everything)
+    assert absent(request, manifests(request)) == []
     plain = read_request({})
     gone = {identity(one)[0::2] for one in absent(plain, manifests(plain))}
     before, after = set(objects(**everything)), set(objects())

@@ -163,7 +163,7 @@ def test_s15_nodes_share_as_they_chose():
 
 
 @pytest.mark.parametrize(
-    ("wishes", "login", "words"),
+    ("requests", "login", "words"),
     [
         ({}, ["registry", "username", "password"], "nvidia_device_plugin_pull_secret is not"),
         ({"pull_secret": "x"}, ["registry", "username"], "pull_secret_login lacks password"),
@@ -171,8 +171,8 @@ def test_s15_nodes_share_as_they_chose():
          "lacks username and does not know user"),
     ],
 )  # fmt: skip
-def test_a_login_that_is_not_whole_is_refused_before_its_silent_task(wishes, login, words):
-    made = plan(wishes, {"a": host()}, login=login)
+def test_a_login_that_is_not_whole_is_refused_before_its_silent_task(requests, login, words):
+    made = plan(requests, {"a": host()}, login=login)
     assert made["action"] == "refuse" and words in made["text"]
     assert made["objects"] == []
     whole = ["registry", "username", "password"]
@@ -230,8 +230,8 @@ def test_the_chart_brings_its_own_objects_and_ours_go():
 
 
 def test_a_node_of_which_nobody_can_tell_is_named():
-    wishes = {"mig_strategy": "mixed"}
-    made = plan(wishes, {"a": host(nvml=None)})
+    requests = {"mig_strategy": "mixed"}
+    made = plan(requests, {"a": host(nvml=None)})
     assert made["expected"] == {}
     assert "the MIG devices are unknown" in made["unknown"]["a"]
 
@@ -254,19 +254,19 @@ def test_remarks_of_options_are_warnings_and_what_cdi_lacks_is_a_refusal_of_its_
     made = plan({"version": "v0.21.0", "configs": config}, {"a": {**host(), "planned": True}})
     assert made["action"] == "apply"
     assert "newThing is not known here" in made["warnings"][0]
-    wishes = {"device_list_strategy": ["cdi-annotations"]}
-    made = plan(wishes, {"old": host(), "web": host(gpus=[])})
+    requests = {"device_list_strategy": ["cdi-annotations"]}
+    made = plan(requests, {"old": host(), "web": host(gpus=[])})
     assert [one["host"] for one in made["refusals"]] == ["old"]
     newer = host(runtimes__containerd__version="1.7.24", runtimes__containerd__cdi_enabled=False)
-    assert plan(wishes, {"a": newer})["action"] == "refuse"
-    assert plan(wishes, {"a": {**newer, "cdi": True}})["action"] == "apply"
+    assert plan(requests, {"a": newer})["action"] == "refuse"
+    assert plan(requests, {"a": {**newer, "cdi": True}})["action"] == "apply"
 
 
 def test_the_charts_version_says_what_its_values_can_say():
-    wishes = {"environment": {"GDRCOPY_ENABLED": "true"}}
-    made = plan(wishes, {"a": host()}, method="helm", chart_version="0.20.0")
+    requests = {"environment": {"GDRCOPY_ENABLED": "true"}}
+    made = plan(requests, {"a": host()}, method="helm", chart_version="0.20.0")
     assert made["values"]["gdrcopyEnabled"] is True
-    made = plan(wishes, {"a": host()}, method="helm", chart_version="0.17.4")
+    made = plan(requests, {"a": host()}, method="helm", chart_version="0.17.4")
     assert made["action"] == "refuse" and "has no value for" in made["text"]
 
 

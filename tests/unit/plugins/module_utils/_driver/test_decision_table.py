@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
-from tests.unit.fixtures.driver_cases import facts, wish
+from tests.unit.fixtures.driver_cases import facts, request
 from tests.unit.fixtures.driver_table import TABLE
 
 ROWS = [
@@ -33,8 +33,8 @@ def test_the_table_is_as_large_as_promised():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: " | ".join(row[:4]))
 def test_decision(row):
-    gpus, on, stands, wished, outcome = row
-    plan = plan_driver(facts(gpus, on, stands), *read_options(wish(wished)))
+    gpus, on, stands, requested, outcome = row
+    plan = plan_driver(facts(gpus, on, stands), *read_options(request(requested)))
     expected = OUTCOME.match(outcome)
     assert expected, f"cannot be read: {outcome}"
     action, *rest = expected["what"].split()

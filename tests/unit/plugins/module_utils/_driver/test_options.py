@@ -17,18 +17,20 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.types import
 )
 
 
-def wish(**options):
+def request(**options):
     return read_options(options)[0]
 
 
 def test_defaults():
-    assert wish() == Request()
-    assert wish(branch=None, runfile=None, hold=None, licence=None) == Request()
-    assert wish(runfile={}, lock_timeout=60) == Request()
+    assert request() == Request()
+    assert request(branch=None, runfile=None, hold=None, licence=None) == Request()
+    assert request(runfile={}, lock_timeout=60) == Request()
 
 
 def test_values_as_inventories_write_them():
-    found = wish(branch=580, hold="no", dkms=True, key_fingerprints="AB", module_options={"A": 1})
+    found = request(
+        branch=580, hold="no", dkms=True, key_fingerprints="AB", module_options={"A": 1}
+    )
     assert (found.branch, found.hold, found.dkms) == ("580", False, "true")
     assert found.key_fingerprints == ("AB",)
 
@@ -71,10 +73,10 @@ def test_values_as_inventories_write_them():
 )
 def test_refused_by_name(options, words):
     if words is None:
-        assert isinstance(wish(**options), Request)
+        assert isinstance(request(**options), Request)
         return
     with pytest.raises(InputError, match=words):
-        wish(**options)
+        request(**options)
 
 
 def test_versions():

@@ -23,8 +23,8 @@ from tests.unit.fixtures.kernel_gpus import amd_node
 from tests.unit.fixtures.node_facts import P4, installed, node
 
 
-def plan(facts, **wish):
-    return plan_toolkit(facts, ToolkitRequest(**wish)).to_json()
+def plan(facts, **request):
+    return plan_toolkit(facts, ToolkitRequest(**request)).to_json()
 
 
 def step(name, action, detail, reason):

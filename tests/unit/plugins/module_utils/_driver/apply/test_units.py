@@ -154,10 +154,10 @@ def test_services(tree):
         return OK
 
     run = StandinRunner(systemctl=systemctl)
-    wished = dict.fromkeys("abmx", "enabled")
-    assert read_services(run, wished)["x"] == NO_UNIT
+    requested = dict.fromkeys("abmx", "enabled")
+    assert read_services(run, requested)["x"] == NO_UNIT
     run.calls.clear()
-    warnings = enable_services(run, wished, start=True)
+    warnings = enable_services(run, requested, start=True)
     changes = [call for call in run.calls if "is-enabled" not in call and "reset" not in call]
     assert changes == [
         "systemctl enable a.service",

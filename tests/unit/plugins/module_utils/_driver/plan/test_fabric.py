@@ -21,7 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.package
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.fabric import is_component
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.package_names import is_driver
-from tests.unit.fixtures.driver_cases import facts, wish
+from tests.unit.fixtures.driver_cases import facts, request
 
 EIGHT = "+".join(["{}"] * 8)
 FIRST, SECOND = "580.95.05", "580.178.04"
@@ -39,8 +39,8 @@ def eight(word):
     return EIGHT.replace("{}", word)
 
 
-def plan_of(given, wished="-", **options):
-    return plan_driver(given, *read_options({**wish(wished), **options}))
+def plan_of(given, requested="-", **options):
+    return plan_driver(given, *read_options({**request(requested), **options}))
 
 
 def parts(plan):
@@ -49,7 +49,7 @@ def parts(plan):
 
 
 GOLDEN = [
-    # gpus, system, switches, bridges, wish; source, packages, services
+    # gpus, system, switches, bridges, request; source, packages, services
     ("A100", "u24", 6, None, "580", "distro",
      {"nvidia-fabricmanager-580": "580.*", "libnvidia-nscq-580": "580.*"}, True),
     ("H100", "u24", 4, None, "595", "distro",
@@ -80,8 +80,8 @@ GOLDEN = [
 
 @pytest.mark.parametrize("row", GOLDEN, ids=lambda row: f"{row[0]} {row[1]} {row[4]}")
 def test_plans(row):
-    gpus, on, switches, bridges, wished, source, packages, runs = row
-    plan = plan_of(machine(eight(gpus), on, switches=switches, bridges=bridges), wished)
+    gpus, on, switches, bridges, requested, source, packages, runs = row
+    plan = plan_of(machine(eight(gpus), on, switches=switches, bridges=bridges), requested)
     assert plan.action == "install", plan.reasons
     assert plan.source == source, plan.reasons
     assert parts(plan) == packages
@@ -148,7 +148,7 @@ def test_a_source_without_a_part_is_never_silent():
 
 
 def settled_node(**changed):
-    """An H100 node of ours on which all is as wished, but for what is changed."""
+    """An H100 node of ours on which all is as requested, but for what is changed."""
     names = {
         "nvidia-fabricmanager-580": f"{SECOND}-0ubuntu1",
         "libnvidia-nscq-580": f"{SECOND}-0ubuntu1",

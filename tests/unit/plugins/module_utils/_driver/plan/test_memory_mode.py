@@ -19,18 +19,18 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan im
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci_data import (
     NVIDIA_PRODUCTS,
 )
-from tests.unit.fixtures.driver_cases import facts, wish
+from tests.unit.fixtures.driver_cases import facts, request
 from tests.unit.plugins.module_utils._driver.plan.test_plan import made_so
 
 LINE = "options nvidia NVreg_CoherentGPUMemoryMode={}\n"
 THERE = "distro 580.126.09 open held ours services"
 
 
-def plan_of(cards, on="u24 arm", stands="-", wished="-", mode=None, **options):
+def plan_of(cards, on="u24 arm", stands="-", requested="-", mode=None, **options):
     given = facts(cards, on, stands)
     if mode is not None:
         given["driver"]["coherent_memory"] = mode
-    return plan_driver(given, *read_options({**wish(wished), **options}))
+    return plan_driver(given, *read_options({**request(requested), **options}))
 
 
 def test_the_table_names_grace_boards():
@@ -118,7 +118,7 @@ def test_a_branch_without_the_option_is_told():
     (warning,) = (text for text in plan.warnings if "coherent" in text)
     assert "branch 570 has no such mode for the GH200" in warning and "580 or newer" in warning
     # The one that comes has it.
-    plan = plan_of("GH200", stands=stands, wished="580 replace", coherent_memory="driver")
+    plan = plan_of("GH200", stands=stands, requested="580 replace", coherent_memory="driver")
     assert LINE.format("driver") in plan.files[texts.OPTIONS]
     assert not [text for text in plan.warnings if "coherent" in text]
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What holds of every driver's plan, over the whole product of machines and wishes; and details."""
+"""What holds of every driver's plan, over all pairs of machines and requests; and details."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan im
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.package_names import is_driver
 from tests.tools import tiers
-from tests.unit.fixtures.driver_cases import EL_10_KEY, facts, wish
+from tests.unit.fixtures.driver_cases import EL_10_KEY, facts, request
 from tests.unit.fixtures.driver_table import TABLE
 
 KEYS = set(Plan.__dataclass_fields__)
@@ -62,16 +62,16 @@ PRESENT = (
     "unknown 580.126.09 ?",
     "distro 580.126.09 open nomodule",
 )
-WISHES = (
+REQUESTS = (
     *("-", "580", "595", "535", "open", "proprietary", "nvidia", "distro", "dkms", "absent"),
     *("595.58.03", "620", "625", "580 replace", "replace distro", "run=580.126.09 dkms replace"),
     *("previous", "absent replace", "hold=false 580", "compute_only=true"),
 )
 
 
-def plan_of(cards, on, stands="-", wished="-", **options):
+def plan_of(cards, on, stands="-", requested="-", **options):
     given = facts(cards, on, stands)
-    return plan_driver(given, *read_options({**wish(wished), **options}))
+    return plan_driver(given, *read_options({**request(requested), **options}))
 
 
 # One in so many of the product: a prime that none of the four lengths has as a factor, so that
@@ -80,16 +80,16 @@ EACH = 13 if tiers.is_full() else 59
 
 
 def test_what_holds_of_every_plan():
-    every = list(itertools.product(GPUS, SYSTEMS, PRESENT, WISHES))
+    every = list(itertools.product(GPUS, SYSTEMS, PRESENT, REQUESTS))
     chosen = every[::EACH]
     for one, other in itertools.combinations(range(4), 2):
         pairs = {(case[one], case[other]) for case in every}
         assert {(case[one], case[other]) for case in chosen} == pairs, "a pair is never tried"
-    for gpus, on, stands, wished in chosen:
+    for gpus, on, stands, requested in chosen:
         given = facts(gpus, on, stands)
         untouched = copy.deepcopy(given)
-        plan = plan_driver(given, *read_options(wish(wished)))
-        where = (gpus, on, stands, wished, plan.action, plan.branch, plan.kernel_module)
+        plan = plan_driver(given, *read_options(request(requested)))
+        where = (gpus, on, stands, requested, plan.action, plan.branch, plan.kernel_module)
         check_plan(plan, where)
         if plan.action in ("install", "upgrade", "downgrade"):
             check_install(plan, gpus, on, where)
@@ -138,9 +138,9 @@ def check_install(plan, gpus, on, where):
 
 @pytest.mark.full(why="test_what_holds_of_every_plan has a machine without GPUs")
 def test_a_node_without_nvidia_gpus_is_never_touched():
-    for on, stands, wished in itertools.product(SYSTEMS, PRESENT, WISHES):
-        if not wished.startswith("absent"):
-            plan = plan_of("MI300", on, stands, wished)
+    for on, stands, requested in itertools.product(SYSTEMS, PRESENT, REQUESTS):
+        if not requested.startswith("absent"):
+            plan = plan_of("MI300", on, stands, requested)
             assert (plan.action, plan.change, plan.packages) == ("none", False, {})
 
 
@@ -205,16 +205,16 @@ def made_so(given, plan):
     return node
 
 
-@pytest.mark.parametrize("wished", sorted({row[3] for row in ROWS}))
-def test_a_second_run_has_nothing_to_do(wished):
-    options = read_options(wish(wished))
-    for row in [row for row in ROWS if row[3] == wished]:
+@pytest.mark.parametrize("requested", sorted({row[3] for row in ROWS}))
+def test_a_second_run_has_nothing_to_do(requested):
+    options = read_options(request(requested))
+    for row in [row for row in ROWS if row[3] == requested]:
         given = facts(*row[:3])
         plan = plan_driver(given, *options)
         if not plan.change:
             continue
         node = made_so(given, plan)
-        if wished == "previous":
+        if requested == "previous":
             # The module keeps the record of what was put back.
             node["driver"]["previous"] = given["driver"]["previous"]
         again = plan_driver(node, *options)
@@ -296,8 +296,8 @@ def test_ubuntu_kernels(kernel, package):
     ],
 )
 def test_headers_of_ubuntus_cloud_kernels_follow_their_own_series(on, required, optional):
-    for wished in ("580 dkms", "nvidia 580"):
-        plan = plan_of("T4", on, "-", wished)
+    for requested in ("580 dkms", "nvidia 580"):
+        plan = plan_of("T4", on, "-", requested)
         kernel = on.rpartition("=")[2]
         found = {name for name in plan.packages if name.startswith("linux-headers")}
         assert found == ({required} if required else set())
@@ -377,7 +377,7 @@ def test_debian_12_open_is_of_one_version():
 
 
 @pytest.mark.parametrize(
-    ("gpus", "on", "wished", "expected"),
+    ("gpus", "on", "requested", "expected"),
     [
         ("T4", "d12", "580", {"nvidia-open-580": "580.*"}),
         ("V100", "d12", "580", {"cuda-drivers-580": "580.*"}),
@@ -431,8 +431,8 @@ def test_debian_12_open_is_of_one_version():
         ("T4", "sles15", "595", {"nvidia-open": "595.*", "dkms": None}),
     ],
 )  # fmt: skip
-def test_nvidias_names(gpus, on, wished, expected):
-    plan = plan_of(gpus, on, "-", wished)
+def test_nvidias_names(gpus, on, requested, expected):
+    plan = plan_of(gpus, on, "-", requested)
     found = {name: text for name, text in plan.packages.items() if "headers" not in name}
     assert found == expected
     if on in ("d12", "d13", "u24"):
@@ -443,7 +443,7 @@ def test_nvidias_names(gpus, on, wished, expected):
 
 
 @pytest.mark.parametrize(
-    ("wished", "pins", "kind"),
+    ("requested", "pins", "kind"),
     [
         ("nvidia 595", "nvidia-driver-pinning-595", "packages"),
         # Their names have the branch, and a mirror can be older than the packages that pin.
@@ -451,8 +451,8 @@ def test_nvidias_names(gpus, on, wished, expected):
         ("nvidia 570", None, None),
     ],
 )
-def test_what_pins_is_needed_where_names_have_no_branch(wished, pins, kind):
-    tasks = install_calls(plan_of("T4", "u24", "-", wished))
+def test_what_pins_is_needed_where_names_have_no_branch(requested, pins, kind):
+    tasks = install_calls(plan_of("T4", "u24", "-", requested))
     first = tasks[0]
     assert (first["name"] == PINNING_SET) == bool(pins)
     if pins:
@@ -469,18 +469,18 @@ def test_the_stream_that_is_enabled_counts():
     # An administrator's driver of 580, which he took from the stream of the newest ones.
     given = facts("T4", "rocky9", "nvidia 580.95.05 open")
     given["driver"]["streams"] = {"nvidia-driver": "open-dkms", "perl": "5.32"}
-    plan = plan_driver(given, *read_options(wish("580.105.08")))
+    plan = plan_driver(given, *read_options(request("580.105.08")))
     (step,) = (step for step in plan.steps if step.step == "stream")
     assert (step.action, step.detail) == ("switch", "nvidia-driver:580-open")
     assert step.reason.startswith("open-dkms is enabled")
     given["driver"]["streams"] = {"nvidia-driver": "580-open"}
-    plan = plan_driver(given, *read_options(wish("580.105.08")))
+    plan = plan_driver(given, *read_options(request("580.105.08")))
     assert plan.streams == {"nvidia-driver": "580-open"}
     assert "stream" not in [step.step for step in plan.steps]
     # A switch that is left of a driver that went.
     given = facts("T4", "rocky9", "-")
     given["driver"]["streams"] = {"nvidia-driver": "575-open"}
-    plan = plan_driver(given, *read_options(wish("580")))
+    plan = plan_driver(given, *read_options(request("580")))
     assert [s.action for s in plan.steps if s.step == "stream"] == ["switch"]
 
 
@@ -488,17 +488,17 @@ def test_the_stream_that_is_enabled_counts():
 def test_a_driver_that_is_only_held_keeps_its_stream_in_later_runs_too(streams):
     given = facts("T4", "rocky9", "nvidia 580.95.05 open")
     given["driver"]["streams"] = streams
-    first = plan_driver(given, *read_options(wish("580")))
+    first = plan_driver(given, *read_options(request("580")))
     assert first.action == "none" and first.steps[0].step == "hold" and first.streams == {}
     # By that run it is managed; then somebody takes the holds away.
     given["driver"]["managed"] = True
-    later = plan_driver(given, *read_options(wish("580")))
+    later = plan_driver(given, *read_options(request("580")))
     assert later.action == "none" and later.steps[0].step == "hold" and later.streams == {}
     assert all("module_streams" not in task for task in install_calls(later))
 
 
 @pytest.mark.parametrize(
-    ("gpus", "on", "wished", "stream"),
+    ("gpus", "on", "requested", "stream"),
     [
         ("T4", "rocky8", "580", "580-open"),
         ("T4", "rocky9", "580.126.09", "580-open"),
@@ -519,8 +519,8 @@ def test_a_driver_that_is_only_held_keeps_its_stream_in_later_runs_too(streams):
         ("T4", "u24", "580", None),
     ],
 )
-def test_streams_of_dnfs_modules(gpus, on, wished, stream):
-    plan = plan_of(gpus, on, "-", wished)
+def test_streams_of_dnfs_modules(gpus, on, requested, stream):
+    plan = plan_of(gpus, on, "-", requested)
     assert plan.streams == ({"nvidia-driver": stream} if stream else {})
     sets = [task for task in install_calls(plan) if "module_streams" in task]
     assert [task["module_streams"] for task in sets] == ([plan.streams] if stream else [])
@@ -529,8 +529,8 @@ def test_streams_of_dnfs_modules(gpus, on, wished, stream):
 
 
 def test_a_change_of_branch_or_kind_switches_the_stream():
-    for wished, stream in (("595", "595-open"), ("580 proprietary", "580-dkms")):
-        plan = plan_of("T4", "rocky9", "nvidia 580.126.09 open held ours services", wished)
+    for requested, stream in (("595", "595-open"), ("580 proprietary", "580-dkms")):
+        plan = plan_of("T4", "rocky9", "nvidia 580.126.09 open held ours services", requested)
         assert plan.streams == {"nvidia-driver": stream}
         (step,) = (step for step in plan.steps if step.step == "stream")
         assert (step.action, step.detail) == ("switch", f"nvidia-driver:{stream}")
@@ -835,7 +835,7 @@ def test_replacing_a_runfile_runs_its_uninstaller_first():
     assert plan.steps[0].detail == "/usr/bin/nvidia-uninstall"
     given = facts("T4", "u24", "runfile 535.183.01 proprietary")
     given["driver"]["uninstaller"] = None
-    plan = plan_driver(given, *read_options(wish("580 replace")))
+    plan = plan_driver(given, *read_options(request("580 replace")))
     assert plan.action == "refuse" and "uninstaller is not" in plan.reasons[0]
 
 
@@ -938,7 +938,7 @@ def test_files_are_compared_by_checksum():
     again = plan_driver(node, *options)
     assert [(step.step, step.detail) for step in again.steps] == [("files", texts.UDEV)]
     assert not again.initramfs
-    # What may not be read is taken as right; what is no longer wished goes.
+    # What may not be read is taken as right; what is no longer requested goes.
     node["driver"]["configuration"][texts.UDEV] = None
     assert not plan_driver(node, *options).change
     again = plan_driver(node, *read_options({}))
@@ -1198,7 +1198,7 @@ def test_a_way_back_over_branches_leaves_the_packages_that_were_there(on, source
 
     def bring(given, version):
         branch = version.partition(".")[0]
-        plan = plan_driver(given, *read_options(wish(f"{source} {version}")))
+        plan = plan_driver(given, *read_options(request(f"{source} {version}")))
         assert plan.change, plan.reasons
         node = made_so(given, plan)
         if source == "distro" or int(branch) < 590:
@@ -1215,7 +1215,7 @@ def test_a_way_back_over_branches_leaves_the_packages_that_were_there(on, source
         "version": old, "branch": branch, "source": source,
         "kernel_module": before["driver"]["kernel_module"],
     }  # fmt: skip
-    plan = plan_driver(after, *read_options(wish("previous")))
+    plan = plan_driver(after, *read_options(request("previous")))
     back = made_so(after, plan)
     along = {name.format(b=branch, v=old): f"{old}-1" for name in ALONG[source]}
     assert {**back["driver"]["packages"], **along} == before["driver"]["packages"]
