@@ -106,8 +106,8 @@ def _two_budgets(pod: Pod, error: KubeError) -> Finding:
         f"The pod {pod.full_name} has more than one budget (PodDisruptionBudget), and the API "
         "server evicts no such pod.",
         error.evidence,
-        "Change the selectors of the budgets so that one of them has the pod, or delete the pod by "
-        "hand.",
+        "Change the selectors of the budgets so that one of them has the pod, or delete the pod "
+        "manually.",
     )
 
 
