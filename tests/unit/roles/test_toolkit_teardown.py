@@ -45,8 +45,14 @@ def test_every_module_of_the_role_is_taken_back():
     }
     assert {"docker_runtime", "containerd_runtime", "crio_runtime", "package_set"} <= done
     assert done <= {module for module, _arguments, _task in TEARDOWN}
-    # What an upgrade has saved of the runtimes is forgotten.
-    assert {(module, arguments["state"]) for module, arguments, _task in TEARDOWN} == {
+    # What an upgrade has saved of the runtimes is forgotten, and so are its packages.
+    saved = [arguments for _module, arguments, _task in TEARDOWN if arguments["state"] == "saved"]
+    assert [arguments["packages"] for arguments in saved] == [{}]
+    assert {
+        (module, arguments["state"])
+        for module, arguments, _task in TEARDOWN
+        if arguments not in saved
+    } == {
         (module, "forgotten" if module == "runtime_configuration" else "absent")
         for module, _arguments, _task in TEARDOWN
     }
