@@ -41,7 +41,7 @@ def take(page: Path, folder: Path) -> list[Path]:
         printed = Path(temporary, "report.pdf")
         pdf = browser.call("Page.printToPDF", preferCSSPageSize=True)["data"]
         printed.write_bytes(base64.b64decode(pdf))
-        argv = ["pdftoppm", "-png", "-singlefile", "-r", DPI, printed, folder / PAGE]
+        argv = ["pdftoppm", "-png", "-singlefile", "-r", DPI, str(printed), str(folder / PAGE)]
         subprocess.run(argv, check=True, timeout=60)
         return [*made, folder / f"{PAGE}.png"]
 
