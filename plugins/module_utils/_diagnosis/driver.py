@@ -320,8 +320,12 @@ def _environment(evidence: Evidence) -> Finding | None:
 
 
 def _missing(evidence: Evidence) -> Finding | None:
-    match = NO_MODULE.search(evidence.modprobe)
-    if not match:
+    line = find_line(evidence.modprobe, NO_MODULE)
+    tried = evidence.loaded or evidence.modprobe or evidence.output
+    if evidence.on_disk is False and not tried:
+        # Nothing was changed or loaded here: the files show it.
+        line = f"/lib/modules/{evidence.kernel} has no nvidia.ko"
+    if not line:
         return None
     others = sorted(
         {b.kernel for b in evidence.dkms if b.state == "installed" and b.kernel} - {evidence.kernel}
@@ -329,8 +333,7 @@ def _missing(evidence: Evidence) -> Finding | None:
     return Finding(
         MISSING,
         f"No driver module is installed for the running kernel {evidence.kernel}.",
-        find_line(evidence.modprobe, NO_MODULE)
-        + (f"; it is there for {', '.join(others)}" if others else ""),
+        line + (f"; it is there for {', '.join(others)}" if others else ""),
         f"Boot {others[-1]}, or build it: dkms autoinstall -k {evidence.kernel}."
         if others
         else f"Build it: dkms autoinstall -k {evidence.kernel}; or install the modules' package.",

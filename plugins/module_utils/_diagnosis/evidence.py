@@ -138,6 +138,7 @@ def collect(
         output=_shorten(output),
         installer_log=_installer_log(reader, output),
         nvml=_nvml(reader),
+        on_disk=_on_disk(node, node["os"]["kernel"]),
         dmesg=kernel_lines(reader, since),
         users=find_users(reader),
         holders=find_holders(reader),
@@ -148,6 +149,12 @@ def collect(
 
 def _headers(node: Mapping[str, Any], kernel: str | None) -> bool | None:
     return next((entry["headers"] for entry in node["kernels"] if entry["version"] == kernel), None)
+
+
+def _on_disk(node: Mapping[str, Any], kernel: str | None) -> bool | None:
+    """Return whether the running kernel has a module of the driver; None without its folder."""
+    running = next((entry for entry in node["kernels"] if entry["version"] == kernel), {})
+    return bool(running.get("driver")) if running.get("on_disk") else None
 
 
 def _headers_packages(reader: NodeReader, kernel: str) -> tuple[str, ...]:

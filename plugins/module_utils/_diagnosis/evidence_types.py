@@ -65,6 +65,7 @@ class Evidence:
     :param output: the output of the package manager or the runfile's installer.
     :param installer_log: the log of the runfile's installer, if that failed.
     :param nvml: the output of nvidia-smi.
+    :param on_disk: whether a module of the driver is on the disk for the running kernel.
     :param dmesg: the lines of the kernel's log since the attempt began.
     :param holders: modules that use the driver's module: {module: [users of it]}.
     :param container: the type of container; None for a machine.
@@ -92,6 +93,7 @@ class Evidence:
     output: str = ""
     installer_log: str = ""
     nvml: str = ""
+    on_disk: bool | None = None
     dmesg: tuple[str, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     users: tuple[DeviceUser, ...] = ()

@@ -257,7 +257,13 @@ def read_nvml(
 
 def _ask_driver(reader: NodeReader, seconds: int) -> tuple[dict[str, Any] | None, str, Hang | None]:
     # Imported only with a GPU: the node compiles each imported file.
-    from .._hardware.nvml import from_nvml, from_smi, lacks_names, with_smi_names  # noqa: PLC0415
+    from .._hardware.nvml import (  # noqa: PLC0415
+        INFOROM_CORRUPT,
+        from_nvml,
+        from_smi,
+        lacks_names,
+        with_smi_names,
+    )
 
     library = reader.import_library("pynvml")
     if library is not None:
@@ -275,7 +281,8 @@ def _ask_driver(reader: NodeReader, seconds: int) -> tuple[dict[str, Any] | None
     if answer is None or answer.rc == NOT_FOUND:
         return None, "", None
     try:
-        if not answer.ok:
+        # With a corrupted infoROM it prints all of its document, and a warning.
+        if answer.rc not in (0, INFOROM_CORRUPT):
             return None, _smi_error(answer), None
         fact = from_smi(answer.stdout)
     except ValueError as error:

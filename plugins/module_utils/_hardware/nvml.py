@@ -15,6 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+#: The status of nvidia-smi that comes with a whole document (NVML_ERROR_CORRUPTED_INFOROM).
+INFOROM_CORRUPT = 14
 _MIB = 1024 * 1024
 _NOT = frozenset({"", "N/A", "[N/A]", "None", "Not Supported", "Unknown Error", "Requested"})
 _MAX_MIG = 16
@@ -25,6 +27,7 @@ _MOST_BYTES = 8 * 1024 * 1024
 # 16 GPUs have fewer than 50,000 elements (590.44.01: 2,000 each, most of them clocks).
 _MOST_ELEMENTS = 100_000
 _MOST_LEVELS = 32
+_END = "</nvidia_smi_log>"
 # As nvidia-smi -L prints them (seen with 530, 535 and 580; datadog-agent #33120 and
 # nvidia-container-toolkit #203 have whole outputs).
 _SMI_GPU = re.compile(r"GPU \d+: (?P<name>.+) \(UUID: (?P<uuid>[^)\s]+)\)\s*\Z")
@@ -157,7 +160,9 @@ def from_smi(text: str) -> dict[str, Any]:
 
     :raises ValueError: where it is not that.
     """
-    log = parse_xml(text)
+    # Warnings come before or after the document.
+    start, end = text.find("<?xml"), text.rfind(_END)
+    log = parse_xml(text[start : end + len(_END)] if 0 <= start < end else text)
     if log.tag != "nvidia_smi_log":
         raise ValueError(f"nvidia-smi printed <{log.tag}>, not <nvidia_smi_log>")
     return {

@@ -374,6 +374,14 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
         Evidence(kernel="6.18.44-fc-v657", headers=True, modprobe=MODPROBE_MISSING),
         codes.MISSING, ["dkms autoinstall -k 6.18.44-fc-v657"],
     ),
+    "no module on the disk, and nothing was tried": (
+        Evidence(kernel="6.18.44-fc-v657", headers=True, on_disk=False),
+        codes.MISSING, ["/lib/modules/6.18.44-fc-v657 has no nvidia.ko", "dkms autoinstall"],
+    ),
+    "a package that failed says more than the module that it did not bring": (
+        Evidence(kernel="6.18.44-fc-v657", headers=True, on_disk=False, output="E: 100"),
+        codes.UNKNOWN, ["E: 100"],
+    ),
     "unknown": (
         Evidence(modprobe=NO_DEVICE, dmesg=("[ 9.1] NVRM: Xid (PCI:0000:01:00): 79, fell off",)),
         codes.UNKNOWN, ["No such device", "Xid (PCI", "nvidia-bug-report.sh"],

@@ -77,6 +77,16 @@ def test_an_empty_node(tmp_path):
     assert diagnose(evidence).code == codes.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("on_disk", "driver", "said"),
+    [(True, None, False), (True, "580.95.05", True), (False, None, None)],
+)
+def test_whether_the_running_kernel_has_the_module(tmp_path, on_disk, driver, said):
+    facts = node()
+    facts["kernels"][0].update(on_disk=on_disk, driver=driver)
+    assert collect(NodeReader(str(tmp_path)), facts).on_disk is said
+
+
 def test_headers_whose_files_are_gone_are_found_by_their_packages(tmp_path):
     mine = ("6.12.117+deb13-amd64", "6.12.117+deb13-common")
     for name in (*mine, "6.12.11-amd64", "6.12.11-common", "amd64"):

@@ -209,6 +209,13 @@ def test_nvml_by_nvidia_smi(tmp_path: Path) -> None:
     assert (nvml["cuda_version"], complaint) == ("12.2", "")
 
 
+def test_with_a_corrupted_inforom_the_document_is_read_all_the_same(tmp_path: Path) -> None:
+    warned = f"{SMI_STANDIN_535_54_03}WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n"
+    nvml, complaint, _hang = read_nvml(Node(tmp_path, nvidia_smi=Result(14, warned, "")), GPU)
+    assert nvml is not None
+    assert (nvml["cuda_version"], complaint) == ("12.2", "")
+
+
 def test_the_profiles_of_mig_devices_are_asked_for_where_they_lack(tmp_path: Path) -> None:
     class Lists(Node):
         def run(self, argv: Any, timeout: int = 30) -> Result | None:
