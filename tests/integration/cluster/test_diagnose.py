@@ -12,8 +12,11 @@ import time
 import pytest
 import yaml
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
+    FAILURES,
+)
 from tests.integration.fleet.playbooks import play
-from tests.testbed.paths import BUILD
+from tests.testbed.paths import BUILD, INVENTORY
 
 pytestmark = pytest.mark.full(why="faults of a cluster; the causes are unit tests by name")
 A10, L4 = "a10-0.pool.testbed.example", "l4-0.pool.testbed.example"
@@ -154,6 +157,116 @@ def test_pods_without_a_gpu(kube, back):
     nodes = {one["name"]: one for one in result["pods"][0]["nodes"]}
     assert set(nodes) == {A10, L4} and not nodes[A10]["fits"]
     assert run.status != 0 and "Nodes for the pods that wait" in run.output
+
+
+# What a CUDA program or NVIDIA's hook says before the container ends: in its own words.
+SAID = {
+    row.code: row.example
+    for row in FAILURES
+    if row.code in (
+        "cuda_driver_insufficient", "ptx_toolchain", "no_kernel_image", "mps_not_reachable",
+        "no_cuda_device", "unmet_requirement",
+    )
+}  # fmt: skip
+HOLDER = json.dumps({"run": "gpu-upgrade"})
+
+
+def busybox():
+    return yaml.safe_load(INVENTORY.read_text())["all"]["vars"]["testbed_busybox_image"]
+
+
+def says(name, words):
+    """Return a pod that asks for a GPU, says something and fails."""
+    box = {"name": "c", "image": busybox(), "imagePullPolicy": "Never",
+           "command": ["/bin/sh", "-c", 'echo "$0"; exit 1', words],
+           "resources": {"limits": {GPU: "1"}}}  # fmt: skip
+    return pod(name, restartPolicy="Never", containers=[box], **only(L4))
+
+
+def waits(name, **changes):
+    """Return a pod with a node and a GPU whose container cannot be started."""
+    made = pod(name, 1, **only(L4))
+    made["spec"]["containers"][0].update(changes)
+    return made
+
+
+def deployment(name, **spec):
+    template = {"metadata": {"labels": {"app": name}}, "spec": {**pod("x", 1)["spec"], **spec}}
+    return {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template},
+    }  # fmt: skip
+
+
+def test_pods_that_fail_do_not_start_or_are_refused(kube, back):
+    failing = {**SAID, "pod_failed": "something new"}
+    expected = {f"default/{code.replace('_', '-')}": code for code in failing}
+    pods = [says(code.replace("_", "-"), words) for code, words in failing.items()]
+    pods += [
+        waits("no-image"),
+        waits("no-registry", image="registry.testbed.invalid/x:1", imagePullPolicy="IfNotPresent"),
+        waits("no-config", image=busybox(), envFrom=[{"configMapRef": {"name": "nobody"}}]),
+        # The scheduler is not asked, and kubelet has only two GPUs.
+        pod("forced", 4, nodeName=A10),
+        pod("held", 1, **only(A10)),
+    ]
+    expected |= {
+        "default/no-image": "image_missing",
+        "default/no-registry": "image_pull_failed",
+        "default/no-config": "container_config",
+        "default/held": "held_by_upgrade",
+        "default/classless": "runtime_class_missing",
+        "default/nobodys": "pod_not_created",
+    }
+    made = [
+        deployment("classless", runtimeClassName="nowhere"),
+        deployment("nobodys", serviceAccountName="nobody"),
+    ]
+    names = [one["metadata"]["name"] for one in pods]
+    back(lambda: kube.kubectl("annotate", "node", A10, "kubegpu.nodes/maintenance-", check=False))
+    back(lambda: kube.kubectl("uncordon", A10))
+    back(lambda: kube.kubectl("delete", "pods", *names, "--wait=true", "--ignore-not-found"))
+    back(lambda: kube.kubectl("delete", "deployments", "classless", "nobodys", check=False))
+    kube.kubectl("annotate", "node", A10, f"kubegpu.nodes/maintenance={HOLDER}")
+    kube.kubectl("cordon", A10)
+    kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([*made, *pods]))
+
+    def come_about():
+        items = json.loads(kube.kubectl("get", "pods", "-o", "json"))["items"]
+        ended = [one for one in items if one["status"]["phase"] == "Failed"]
+        said = kube.kubectl("get", "events", "-o", "json") + json.dumps(items)
+        words = ("ErrImageNeverPull", "ErrImagePull", "CreateContainerConfigError", "nowhere")
+        return len(ended) == len(failing) + 1 and all(one in said for one in words)
+
+    wait_for(come_about, 600)
+    wait_for(lambda: "FailedCreate" in kube.kubectl("get", "events") and "nobody" in
+             kube.kubectl("get", "events", "--field-selector=reason=FailedCreate"))  # fmt: skip
+    _run, result = diagnose("failing", gpu_diagnose_pods=[*expected, "default/forced"])
+    found = {one["pod"]: one["id"] for one in result["findings"] if one["pod"]}
+    print(json.dumps(result["findings"], indent=1))
+    # Which of its two checks of a pod comes first differs among releases of kubelet.
+    assert found.pop("default/forced") in ("allocation_failed", "taken_at_admission"), found
+    assert found == expected, result["findings"]
+    assert {one["verdict"] for one in result["hosts"].values()} <= {"ok", "no GPU"}
+
+
+def test_a_device_plugin_that_ends_again_and_again(kube, back):
+    def start_with(setting):
+        kube.kubectl("-n", "kubegpu", "set", "env", f"daemonset/{PLUGIN}", setting)
+        # A rollout would wait for the first pod before it replaces the second one.
+        labels = "app.kubernetes.io/name=nvidia-device-plugin"
+        kube.kubectl("-n", "kubegpu", "delete", "pods", "-l", labels, "--wait=true")
+
+    def crashed():
+        return plugin_pods(kube).count('"CrashLoopBackOff"') == 2 and allocatable(kube) == {}
+
+    back(lambda: start_with("CONFIG_FILE-"))
+    # The catalogue has no row for these words of the plugin.
+    start_with("CONFIG_FILE=/nowhere")
+    wait_for(crashed, 600)
+    _run, result = diagnose("crash-loop")
+    print(json.dumps(result["findings"], indent=1))
+    assert errors(result) == {HOST_A10: ["plugin_crash_loop"], HOST_L4: ["plugin_crash_loop"]}
 
 
 def test_a_node_without_its_label_and_one_with_a_taint(kube, back):

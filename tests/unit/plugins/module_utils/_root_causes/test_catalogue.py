@@ -328,6 +328,16 @@ NODE = {
         ),
         "vgpu_guest_without_grid_driver",
     ),
+    "grid_driver_on_whole_gpu": (
+        lambda: without_module(
+            Evidence(gpus=(Gpu("0000:00:05.0", "A10", "ampere", False),), grid=True)
+        ),
+        "grid_driver_on_whole_gpu",
+    ),
+    "driver_in_use, as rmmod says it": (
+        lambda: without_module(Evidence(modprobe="rmmod: ERROR: Module nvidia is in use")),
+        "driver_in_use",
+    ),
     "driver_library_mismatch": (mismatch, "driver_library_mismatch"),
     "module_missing": (
         lambda: without_module(Evidence(
@@ -375,6 +385,14 @@ NODE = {
     "fabric_manager_down": (
         lambda: fabric(unit="inactive", needs=Needs((MANAGER,), "4 NVSwitches")),
         "fabric_manager_not_running",
+    ),
+    "fabric_manager_version": (
+        lambda: fabric(
+            unit="failed", needs=Needs((MANAGER,), "4 NVSwitches"),
+            journal="fabric manager NVIDIA GPU driver interface version 550.127.05 don't match "
+            "with driver version 550.120. Please update with matching NVIDIA driver package.",
+        ),
+        "fabric_manager_version",
     ),
     "imex_not_ready": (
         lambda: host(

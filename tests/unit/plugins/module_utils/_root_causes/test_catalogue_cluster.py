@@ -160,6 +160,13 @@ PODS = {
         lambda: asked(pod("train", gpus=1, phase="Pending"), node(gpus=1), log=REQUIRE),
         "unmet_requirement",
     ),
+    "cuda_driver_insufficient": (
+        lambda: asked(
+            pod("train", gpus=1, phase="Failed"), node(gpus=1),
+            log="CUDA driver version is insufficient for CUDA runtime version",
+        ),
+        "cuda_driver_insufficient",
+    ),
     "held_by_upgrade": (lambda: asked(train(), HELD), "held_by_upgrade"),
     "held_by_acceptance": (lambda: asked(train(), ACCEPTING), "held_by_acceptance"),
     "node_not_accepted": (

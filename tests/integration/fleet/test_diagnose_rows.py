@@ -1,0 +1,119 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rows of the catalogue of causes, each made on a converged node: it is the only root cause.
+
+One run of the playbook has all faults (faults.py). The rows that need another state of the node's
+daemons have a run of their own; where the others are shown, tests/unit/fixtures/catalogue.py says.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.integration.fleet.fault_cases import FAULTS
+from tests.integration.fleet.faults import TOP, Fault, files, inventory
+from tests.integration.fleet.playbooks import INVENTORY, on_nodes, play, run_module
+from tests.testbed.nodes import copy_in
+from tests.testbed.payload import tar
+
+pytestmark = pytest.mark.full(why="causes on a node of test_site.py; they are unit tests by name")
+
+NODE, OTHER = "gpu3", "gpu2"
+WHOLE = "whole"
+# As many as share one connection of ssh (MaxSessions).
+FORKS = "8"
+# A layer needs a folder below it.
+PREPARE = "mkdir -p /var/lib/dkms /etc/cdi /run/cdi /var/log/apt; mv /.dockerenv /root/dockerenv"
+RESTORE = (
+    f"rm -rf {TOP}; mv /root/dockerenv /.dockerenv; "
+    "rmdir --ignore-fail-on-non-empty /var/lib/dkms /etc/cdi"
+)
+
+
+def diagnose(dest, hosts, *arguments):
+    """Return the findings by host, and the result."""
+    run = play(
+        "diagnose", *arguments, "--limit", hosts, "--forks", FORKS,
+        variables={"gpu_diagnose_file": str(dest), "gpu_diagnose_boots": 2},
+    )  # fmt: skip
+    assert dest.exists(), run.output
+    assert all(one["changed"] == 0 for one in run.stats.values()), run.stats
+    result = json.loads(dest.read_text())
+    found = {host: [] for host in result["hosts"]}
+    for one in result["findings"]:
+        found[one["host"]].append(one)
+    return found, result
+
+
+@pytest.fixture(scope="module")
+def diagnosed(story, started, tmp_path_factory):
+    """All faults on one node, and what one run says of them."""
+    assert story.first
+    (node,) = (one for one in started if one.name == NODE)
+    folder = tmp_path_factory.mktemp("faults")
+    faults = {WHOLE: Fault(""), **FAULTS}
+    known = yaml.safe_load(INVENTORY.read_text(encoding="utf-8"))["all"]["hosts"][NODE]
+    more = folder / "faults.yml"
+    more.write_text(yaml.safe_dump(inventory(faults, known)), encoding="utf-8")
+    before = on_nodes("cat /proc/1/mountinfo", NODE)
+    try:
+        on_nodes(PREPARE, NODE)
+        copy_in(node, tar(files(faults), {}))
+        found = diagnose(folder / "diagnosis.json", ":".join(faults), "-i", str(more))
+    finally:
+        on_nodes(RESTORE, NODE)
+    assert on_nodes("cat /proc/1/mountinfo", NODE) == before
+    return found
+
+
+def test_the_node_without_a_fault_is_whole(diagnosed):
+    found, result = diagnosed
+    assert result["hosts"][WHOLE]["verdict"] == "ok", found[WHOLE]
+    assert [one["id"] for one in found[WHOLE]] == []
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_is_the_only_root(diagnosed, name):
+    found, _result = diagnosed
+    fault = FAULTS[name]
+    shown = [(one["id"], one["gpu"]) for one in found[name]]
+    assert shown == [(fault.row, fault.subject)], found[name]
+    (one,) = found[name]
+    print(f"{name}: {json.dumps(one, indent=1)}")
+    assert one["cause"].endswith((".", "?", ")")) and one["next_step"], one
+    assert one["id"] not in one["follows"]
+
+
+STATE = "/var/lib/kubegpu/state.json"
+KEEP = f"cp -a /etc/containerd /root/kept; cp -a {STATE} /root/kept-state.json"
+# The record has the handler, as if somebody else had taken it out of the configuration.
+RECORD_BACK = f"cp -a /root/kept-state.json {STATE}"
+ALL_BACK = (
+    f"{RECORD_BACK}; rm -rf /etc/containerd; mv /root/kept /etc/containerd; "
+    "rm /root/kept-state.json; systemctl restart containerd"
+)
+
+
+def test_a_daemon_that_has_lost_the_handler_and_one_that_does_not_run(story, tmp_path):
+    assert story.first
+    dest = tmp_path / "diagnosis.json"
+    on_nodes(KEEP, NODE)
+    try:
+        gone = {"name": "nvidia", "state": "absent", "restart": True}
+        run_module(NODE, "kubegpu.nodes.containerd_runtime", gone)
+        on_nodes(RECORD_BACK, NODE)
+        on_nodes("systemctl stop containerd", OTHER)
+        found, _result = diagnose(dest, f"{NODE}:{OTHER}")
+    finally:
+        on_nodes(ALL_BACK, NODE)
+        on_nodes("systemctl start containerd; sleep 1", OTHER)
+    print(json.dumps(found, indent=1))
+    assert [one["id"] for one in found[NODE]] == ["runtime_lost"], found[NODE]
+    assert [one["id"] for one in found[OTHER]] == ["containerd_not_running"], found[OTHER]
+    found, result = diagnose(dest, f"{NODE}:{OTHER}")
+    assert result["ok"], found
