@@ -11,8 +11,10 @@ test node can have a state, its record is named: a control group of version 1.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,10 +24,19 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distribu
     find_unread_template,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import (
+    known_errors_drm_data,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.drm_log import (
+    kernel_findings,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
     DkmsBuild,
     Evidence,
     Gpu,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
+    FAILURES,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.fabric import (
     IMEX,
@@ -481,6 +492,68 @@ def amd_without_driver():
 
 def amd_layers():
     return host(amd_without_driver()).layers
+
+
+WORDS = {row.code: row.example for row in FAILURES}
+
+
+def said_in_a_container(words):
+    return host(what=state(runtimes=(runtime(in_container(Result(1, "", words))),)))
+
+
+def runtime_with(code):
+    """Return a host whose runtime the verification has found at fault."""
+    found = Finding(code, "The runtime does not serve.", "no answer", "Look at its journal.")
+    return host(what=state(runtimes=(runtime(fault=found),)))
+
+
+def said_by_drm(words):
+    """Return a host with two AMD GPUs, of which the kernel says something."""
+    known = amd_node()
+    lines = re.sub(r"\b0{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d\b", known["gpus"][0]["address"], words)
+    found = kernel_findings(lines.splitlines())
+    known["problems"] = [*known["problems"], *(one.as_problem() for one in found)]
+    return Host("gpu1", known, host(known).layers, None)
+
+
+# What the programs of others say, in the words of the known errors.
+NODE.update(
+    {
+        code: (partial(said_in_a_container, WORDS[code]), code)
+        for code in (
+            "container_cli_missing",
+            "hook_missing",
+            "wrong_architecture",
+            "module_not_loaded",
+        )
+    }
+)
+NODE.update(
+    {row.code: (partial(said_by_drm, row.example), row.code) for row in known_errors_drm_data.DRM}
+)
+NODE.update(
+    {
+        code: (partial(runtime_with, code), code)
+        for code in ("docker_not_running", "cri_missing", "cri_not_ready")
+    }
+)
+NODE["disk_full"] = (
+    lambda: without_module(Evidence(output="cp: error writing 'x': No space left on device")),
+    "disk_full",
+)
+NODE["driver_message"] = (
+    lambda: ill(
+        "NVRM: GPU 0000:00:05.0: RmInitAdapter failed!",
+        answer=smi(status="failed", rc=6, text="No devices were found"),
+    ),
+    "driver_message",
+)
+NO_SMI = Result(127, "", "nvidia-smi: executable file not found in $PATH: unknown")
+NODE["nothing_injected"] = (
+    lambda: host(what=state(runtimes=(runtime(replace(in_container(NO_SMI), bare=True)),))),
+    "nothing_injected",
+)
+NODE["container_failed"] = (partial(said_in_a_container, "something new"), "container_failed")
 
 
 @pytest.mark.parametrize(("made", "code"), NODE.values(), ids=NODE)

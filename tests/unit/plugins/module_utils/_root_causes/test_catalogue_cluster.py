@@ -16,6 +16,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.asked_pods 
     explain_missing,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import pod_view
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
+    FAILURES,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
 from tests.unit.fixtures.cluster_objects import UNHEALTHY, daemonset, node, pod
 from tests.unit.fixtures.diagnosed_node import (
@@ -182,6 +185,36 @@ PODS = {
         lambda: refused("admission webhook denied the request"), "pod_not_created"
     ),
 }  # fmt: skip
+
+
+WORDS = {row.code: row.example for row in FAILURES}
+
+
+def failed(reason, message="", **status):
+    status = {"phase": "Failed", "reason": reason, "message": message, **status}
+    return asked(pod("train", gpus=1, phase="Failed", status=status), node(gpus=1))
+
+
+ENDED = [{"name": "c", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}]
+NEW = {"type": "Warning", "reason": "FailedMount", "message": "something new"}
+PODS.update({
+    "gpu_limit_missing": (lambda: refused(WORDS["gpu_limit_missing"]), "gpu_limit_missing"),
+    "priority_class_quota": (
+        lambda: refused(WORDS["priority_class_quota"]), "priority_class_quota"
+    ),
+    "no_healthy_devices": (
+        lambda: failed("UnexpectedAdmissionError", WORDS["no_healthy_devices"]),
+        "no_healthy_devices",
+    ),
+    "taken_at_admission": (
+        lambda: failed("OutOfnvidia.com/gpu", WORDS["taken_at_admission"]), "taken_at_admission"
+    ),
+    "out_of_memory": (lambda: failed("", containerStatuses=ENDED), "out_of_memory"),
+    "pod_waits": (
+        lambda: asked(pod("train", gpus=1, phase="Pending"), node(gpus=1), events=[NEW]),
+        "pod_waits",
+    ),
+})  # fmt: skip
 
 
 @pytest.mark.parametrize(("made", "code"), PODS.values(), ids=PODS)

@@ -1,0 +1,51 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Each row of the table of causes has one place where it is shown, and is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import CAUSES
+from tests.integration.fleet.fault_cases import FAULTS
+from tests.integration.fleet.faults import files
+from tests.testbed.paths import REPOSITORY
+from tests.unit.fixtures import catalogue
+from tests.unit.plugins.module_utils._root_causes.test_catalogue import NODE
+from tests.unit.plugins.module_utils._root_causes.test_catalogue_cluster import CLUSTER, PODS
+
+TEXTS = {
+    file: (REPOSITORY / file).read_text(encoding="utf-8")
+    for file in (*catalogue.LIVE, *catalogue.UNIT)
+}
+
+
+def test_each_row_has_one_place():
+    places = Counter(row for row, _place in catalogue.places())
+    assert set(places) == set(CAUSES), set(places) ^ set(CAUSES)
+    assert {row for row, count in places.items() if count > 1} == set()
+
+
+@pytest.mark.parametrize(("row", "place"), catalogue.places())
+def test_the_row_is_in_its_place(row, place):
+    if row in catalogue.RECORDED:
+        assert (NODE | CLUSTER | PODS)[place][1] == row
+    elif row in catalogue.FAULTS:
+        assert row in {fault.row for fault in FAULTS.values()}
+    else:
+        assert f'"{row}"' in TEXTS[place], f"{place} does not name {row}"
+
+
+def test_no_fault_is_of_another_row():
+    assert {fault.row for fault in FAULTS.values()} == set(catalogue.FAULTS)
+
+
+def test_the_files_of_faults_are_those_of_their_hosts():
+    found = files(FAULTS)
+    for name in FAULTS:
+        assert f"opt/faults/{name}/python" in found and f"opt/faults/{name}/fault" in found
+        assert found[f"opt/faults/{name}/bin/journalctl"][1] == 0o755
