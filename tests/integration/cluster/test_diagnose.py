@@ -258,7 +258,18 @@ def test_a_device_plugin_that_ends_again_and_again(kube, back):
         kube.kubectl("-n", "kubegpu", "delete", "pods", "-l", labels, "--wait=true")
 
     def crashed():
-        return plugin_pods(kube).count('"CrashLoopBackOff"') == 2 and allocatable(kube) == {}
+        """Whether kubelet waits for most of a minute before it starts them again."""
+        states = [
+            state
+            for one in json.loads(plugin_pods(kube))["items"]
+            for state in one["status"].get("containerStatuses") or ()
+        ]
+        reasons = [(one["state"].get("waiting") or {}).get("reason") for one in states]
+        return (
+            reasons == ["CrashLoopBackOff"] * 2
+            and all(one["restartCount"] >= 3 for one in states)
+            and allocatable(kube) == {}
+        )
 
     back(lambda: start_with("CONFIG_FILE-"))
     # The catalogue has no row for these words of the plugin.

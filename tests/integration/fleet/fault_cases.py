@@ -62,13 +62,13 @@ def _os(identity: str, version: str) -> str:
     return f"rm -f /etc/os-release\nprintf '{text}' >/etc/os-release\n"
 
 
-def _unloaded(row: str, *kernel: str, script: str = "", **more: str) -> Fault:
-    return Fault(row, script=UNLOADED + script, kernel=kernel, **more)
+def _unloaded(row: str, *kernel: str, script: str = "", subject: str = "") -> Fault:
+    return Fault(row, subject, UNLOADED + script, kernel)
 
 
 def _values(row: str, kernel: tuple[str, ...] = (), **changed: str) -> Fault:
     """Return a fault that nvidia-smi shows of the GPU."""
-    return Fault(row, GPU, kernel=kernel, smi=smi_document(smi_gpu(GPU, **changed)))
+    return Fault(row, GPU, kernel=kernel, smi=smi_document(smi_gpu(GPU, None, **changed)))
 
 
 def _mode(row: str, subject: str = GPU, beside: str = "", **texts: str) -> Fault:
