@@ -153,7 +153,9 @@ def _headers(node: Mapping[str, Any], kernel: str | None) -> bool | None:
 
 def _on_disk(node: Mapping[str, Any], kernel: str | None) -> bool | None:
     """Return whether the running kernel has a module of the driver; None without its folder."""
-    running = next((entry for entry in node["kernels"] if entry["version"] == kernel), {})
+    running: Mapping[str, Any] = next(
+        (entry for entry in node["kernels"] if entry["version"] == kernel), {}
+    )
     return bool(running.get("driver")) if running.get("on_disk") else None
 
 
