@@ -107,11 +107,12 @@ def test_a_daemon_that_has_lost_the_handler_and_one_that_does_not_run(story, tmp
         gone = {"name": "nvidia", "state": "absent", "restart": True}
         run_module(NODE, "kubegpu.nodes.containerd_runtime", gone)
         on_nodes(RECORD_BACK, NODE)
-        on_nodes("systemctl stop containerd", OTHER)
+        # A Docker that does not run beside a containerd of Kubernetes is none of its runtimes.
+        on_nodes("systemctl stop docker.socket docker containerd", OTHER)
         found, _result = diagnose(dest, f"{NODE}:{OTHER}")
     finally:
         on_nodes(ALL_BACK, NODE)
-        on_nodes("systemctl start containerd; sleep 1", OTHER)
+        on_nodes("systemctl start containerd docker.socket docker; sleep 1", OTHER)
     print(json.dumps(found, indent=1))
     assert [one["id"] for one in found[NODE]] == ["runtime_lost"], found[NODE]
     assert [one["id"] for one in found[OTHER]] == ["containerd_not_running"], found[OTHER]
