@@ -4,7 +4,7 @@
 
 """Rows of the catalogue of causes, each made on a converged node: it is the only root cause.
 
-One run of the playbook has all faults (faults.py). The rows that need another state of the node's
+One run has all faults (faults.py). The rows that need another state of the node's
 daemons have a run of their own; where the others are shown, tests/unit/fixtures/catalogue.py says.
 """
 
@@ -35,19 +35,65 @@ RESTORE = (
 )
 
 
-def diagnose(dest, hosts, *arguments):
+# What the playbook diagnose calls on a node, without the tasks around it, which would take as long
+# again for each host.
+PLAY = """
+- hosts: all
+  gather_facts: false
+  become: true
+  tasks:
+    - name: Layers
+      kubegpu.nodes.gpu_node_verify:
+        container: false
+        fabric_timeout: 0
+      register: verified
+    - name: Health
+      kubegpu.nodes.gpu_node_health:
+        boots: 2
+      register: health
+    - name: Publish
+      ansible.builtin.set_fact:
+        gpu_diagnose_plan:
+          health: "{{ health }}"
+          root: true
+    - name: Find the root causes
+      ansible.builtin.copy:
+        content: >-
+          {{
+            ansible_play_hosts_all
+            | kubegpu.nodes.gpu_diagnosis('diagnose', hostvars, rows=rows)
+            | to_json
+          }}
+        dest: "{{ dest }}"
+      vars:
+        layers: "{{ ansible_play_hosts_all | map('extract', hostvars, ['verified', 'layers']) }}"
+        rows: >-
+          {{
+            dict(ansible_play_hosts_all | zip(layers))
+            | dict2items(key_name='node', value_name='layers')
+          }}
+      delegate_to: localhost
+      become: false
+      run_once: true
+"""
+
+
+def by_host(dest):
     """Return the findings by host, and the result."""
-    run = play(
-        "diagnose", *arguments, "--limit", hosts, "--forks", FORKS,
-        variables={"gpu_diagnose_file": str(dest), "gpu_diagnose_boots": 2},
-    )  # fmt: skip
-    assert dest.exists(), run.output
-    assert all(one["changed"] == 0 for one in run.stats.values()), run.stats
     result = json.loads(dest.read_text())
     found = {host: [] for host in result["hosts"]}
     for one in result["findings"]:
         found[one["host"]].append(one)
     return found, result
+
+
+def diagnose(dest, hosts):
+    """Run the playbook, which must change nothing."""
+    variables = {"gpu_diagnose_file": str(dest), "gpu_diagnose_boots": 2}
+    run = play("diagnose", "--limit", hosts, variables=variables)
+    assert dest.exists(), run.output
+    assert all(one["changed"] == 0 for one in run.stats.values()), run.stats
+    return by_host(dest)
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +106,21 @@ def diagnosed(story, started, tmp_path_factory):
     known = yaml.safe_load(INVENTORY.read_text(encoding="utf-8"))["all"]["hosts"][NODE]
     more = folder / "faults.yml"
     more.write_text(yaml.safe_dump(inventory(faults, known)), encoding="utf-8")
+    look, dest = folder / "look.yml", folder / "diagnosis.json"
+    look.write_text(PLAY, encoding="utf-8")
     before = on_nodes("cat /proc/1/mountinfo", NODE)
     try:
         on_nodes(PREPARE, NODE)
         copy_in(node, tar(files(faults), {}))
-        found = diagnose(folder / "diagnosis.json", ":".join(faults), "-i", str(more))
+        run = play(
+            str(look), "-i", str(more), "--limit", ":".join(faults), "--forks", FORKS,
+            variables={"dest": str(dest)},
+        )  # fmt: skip
     finally:
         on_nodes(RESTORE, NODE)
+    assert run.status == 0, run.output
     assert on_nodes("cat /proc/1/mountinfo", NODE) == before
-    return found
+    return by_host(dest)
 
 
 def test_the_node_without_a_fault_is_whole(diagnosed):
