@@ -27,7 +27,7 @@ HOSTS = f"{BARE}:{WHOLE}:{WITHOUT}"
 RUNTIME = "/usr/bin/nvidia-container-runtime"
 SMI = "/usr/bin/nvidia-smi"
 SECRET = "hunter2"
-LIMIT = 20
+LIMIT = 30
 
 
 def diagnose(dest, limit=HOSTS, **variables):
@@ -164,8 +164,8 @@ def test_a_driver_that_hangs_is_asked_once_and_ends_the_run_in_time(converged, d
     assert roots(result, WHOLE) == ["driver_hangs"], result["findings"]
     assert len(pids.split()) == 1, pids
     assert left == "", left
-    # The time that Ansible takes without any wait is not the driver's.
-    assert seconds < LIMIT + 10, f"{seconds:.1f} s\n{run.output}"
+    # A second wait would take as long again. The rest is Ansible's time, on a busy machine 14 s.
+    assert seconds < 2 * LIMIT, f"{seconds:.1f} s\n{run.output}"
 
 
 def test_hostile_words_of_a_node_are_shown_as_words(converged, dest):
