@@ -10,6 +10,7 @@ stand-ins. The tests are one story, in their order; the printed tables are in FI
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,8 @@ DOMAINS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 KINDS = "namespaces,runtimeclasses,daemonsets,configmaps,serviceaccounts,clusterroles"
 OWNED = "app.kubernetes.io/managed-by=kubegpu.nodes"
 OBJECTS = "kubegpu.nodes.gpu_kubernetes_objects"
+# The DaemonSets of this collection leave out nodes with this label.
+PAUSE = "kubegpu.nodes/pause"
 # Seven nodes on one machine.
 PATIENCE = 2700
 VARIABLES = {
@@ -106,6 +109,26 @@ class Five:
         )  # fmt: skip
         pods = json.loads(text)["items"] if text.startswith("{") else []
         return {one["metadata"]["labels"]["app.kubernetes.io/name"] for one in pods}
+
+    @contextlib.contextmanager
+    def without_plugins(self, name):
+        """End the device plugins of a node, which have its GPUs open, for a while."""
+        node = MACHINES[name].kubernetes
+        before = self.plugins(name)
+        self.kube.kubectl("label", "node", node, f"{PAUSE}=boot")
+        try:
+            assert self.comes_to_have(name, set())
+            yield
+        finally:
+            self.kube.kubectl("label", "node", node, f"{PAUSE}-")
+        assert self.comes_to_have(name, before)
+
+    def comes_to_have(self, name, plugins):
+        """Return whether these are the device plugins of a node, after a while."""
+        deadline = time.monotonic() + 120
+        while self.plugins(name) != plugins and time.monotonic() < deadline:
+            time.sleep(1)
+        return self.plugins(name) == plugins
 
     def on_each(self, command):
         with ThreadPoolExecutor(max_workers=len(MACHINES)) as pool:
@@ -293,10 +316,12 @@ def test_s15_the_layout_is_what_was_asked_for_and_comes_back_at_boot(five, first
     assert five.layout() == BALANCED
     # Cards from Hopper on lose mode and instances at a reboot. The node goes on: its address in
     # the test bed would be another one.
-    execute(machine, "sh", "-c", "rm /run/standin-mig.json /run/standin-mig-mode.json")
-    assert five.layout() == []
-    execute(machine, "systemctl", "restart", "kubegpu-mig.service")
-    assert five.layout() == BALANCED
+    # At a boot nothing holds the GPUs yet.
+    with five.without_plugins(H100):
+        execute(machine, "sh", "-c", "rm /run/standin-mig.json /run/standin-mig-mode.json")
+        assert five.layout() == []
+        execute(machine, "systemctl", "restart", "kubegpu-mig.service")
+        assert five.layout() == BALANCED
     order = execute(machine, "systemctl", "show", "kubegpu-mig.service", "--property=Before")
     assert {"kubelet.service", "containerd.service"} <= set(order.strip()[len("Before=") :].split())
 

@@ -12,6 +12,7 @@ files open while it serves. The tests of this file are one story, in their order
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
@@ -32,6 +33,8 @@ HOLDERS = (
 )
 PLUGIN = "nvidia-device-p"
 CDI = "nvidia-ctk cdi list"
+# The calls of the stand-in nvidia-smi that change something.
+LOG = "/run/standin-log"
 # All that a change can leave on the node.
 FILES = (
     f"{ETC}; ls -d /var/lib/kubegpu 2>/dev/null; find /run/cdi -type f 2>/dev/null; "
@@ -125,6 +128,13 @@ class Bed:
     def holders(self):
         return self.smi(HOLDERS).split()
 
+    def comes_to_be_held_by(self, programs):
+        """Return whether it is: a unit that has begun has not opened its file yet."""
+        deadline = time.monotonic() + 30
+        while sorted(self.holders()) != programs and time.monotonic() < deadline:
+            time.sleep(0.5)
+        return sorted(self.holders()) == programs
+
     def cdi(self):
         """Return the names of the devices in the CDI specifications."""
         return {line.partition("=")[2] for line in self.smi(CDI).splitlines()}
@@ -177,7 +187,7 @@ def test_s15_a_pod_with_a_gpu_is_named_and_nothing_is_changed(bed):
 def test_s15_check_mode_counts_a_program_that_stays_and_not_the_plugin(bed):
     bed.smi("touch /dev/nvidia0; systemd-run --unit training sh -c 'exec sleep 900 < /dev/nvidia0'")
     try:
-        assert sorted(bed.holders()) == [PLUGIN, "sleep"]
+        assert bed.comes_to_be_held_by([PLUGIN, "sleep"])
         refused = bed.mig("--check", **half(**{"1g.10gb": 1}))
         assert refused.status != 0
         assert "is in use: its MIG mode cannot be changed" in refused.messages()
@@ -201,7 +211,8 @@ def test_s15_mixed_offers_the_instances_and_the_gpu_that_is_whole(bed):
     assert run.status == 0, run.output
     assert run.changed() == predicted.changed()
     assert bed.modes() == ["Enabled", "Disabled"]
-    assert bed.comes_to_offer({GPU: 1, SMALL: 1})
+    # The run has waited for it.
+    assert bed.offers() == {GPU: 1, SMALL: 1}
     assert bed.free()
     # It lists devices when it starts.
     assert bed.plugin() and not bed.plugin() & pods
@@ -213,8 +224,16 @@ def test_s15_mixed_offers_the_instances_and_the_gpu_that_is_whole(bed):
 
 def test_s15_a_pod_goes_on_where_only_something_is_added(bed):
     bed.run_pod("train", SMALL)
-    run = bed.mig(**half(**{"1g.10gb": 1, "3g.40gb": 1}))
+    bed.smi(f"mv {LOG} {LOG}.before")
+    try:
+        run = bed.mig(**half(**{"1g.10gb": 1, "3g.40gb": 1}))
+        calls = bed.smi(f"cat {LOG}")
+    finally:
+        bed.smi(f"cat {LOG} >>{LOG}.before; mv {LOG}.before {LOG}")
     assert run.status == 0, run.output
+    # The instance of the pod is not made again.
+    assert "-cgi" in calls, calls
+    assert not re.search(r"-dgi|-dci|-mig|--gpu-reset", calls), calls
     assert bed.comes_to_offer({GPU: 1, SMALL: 1, LARGE: 1})
     assert bed.cdi() == {"0", "1", "0:0", "0:1", "all"}
     phase = bed.kube.kubectl("get", "pod", "train", "-o", "jsonpath={.status.phase}")
