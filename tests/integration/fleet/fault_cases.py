@@ -158,6 +158,8 @@ BUS = {
         f"NVRM: BAR1 is 0M @ 0x0 (PCI:{GPU})",
         "NVRM: The NVIDIA probe routine failed for 1 device(s).",
         "NVRM: None of the NVIDIA devices were initialized.",
+        # A container that may not load modules would be a second root.
+        script=MACHINE,
     ),
     "power-cable": _fails("power_cable", 8, ""),
     "bound-to-other-driver": _unloaded(
@@ -227,7 +229,8 @@ MODULE = {
         "upgraded_unattended",
         script=_libraries(NEWER)
         + "mkdir -p /var/log/apt\n"
-        'printf "Start-Date: %s\\nCommandline: /usr/bin/unattended-upgrade\\nUpgrade: '
+        # An empty line divides the entries.
+        'printf "\\nStart-Date: %s\\nCommandline: /usr/bin/unattended-upgrade\\nUpgrade: '
         f'libnvidia-compute-580:amd64 ({LOADED}, {NEWER})\\nEnd-Date: %s\\n" '
         '"$(date "+%Y-%m-%d  %T")" "$(date "+%Y-%m-%d  %T")" >>/var/log/apt/history.log',
         smi=f"{MISMATCH}\n", status=18, all_fail=True,

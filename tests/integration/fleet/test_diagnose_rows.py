@@ -36,7 +36,7 @@ RESTORE = (
 
 
 # What the playbook diagnose calls on a node, without the tasks around it, which would take as long
-# again for each host.
+# again for each host. A host whose fault could not be made is not in the result.
 PLAY = """
 - hosts: all
   gather_facts: false
@@ -60,16 +60,16 @@ PLAY = """
       ansible.builtin.copy:
         content: >-
           {{
-            ansible_play_hosts_all
+            ansible_play_hosts
             | kubegpu.nodes.gpu_diagnosis('diagnose', hostvars, rows=rows)
             | to_json
           }}
         dest: "{{ dest }}"
       vars:
-        layers: "{{ ansible_play_hosts_all | map('extract', hostvars, ['verified', 'layers']) }}"
+        layers: "{{ ansible_play_hosts | map('extract', hostvars, ['verified', 'layers']) }}"
         rows: >-
           {{
-            dict(ansible_play_hosts_all | zip(layers))
+            dict(ansible_play_hosts | zip(layers))
             | dict2items(key_name='node', value_name='layers')
           }}
       delegate_to: localhost
@@ -118,20 +118,27 @@ def diagnosed(story, started, tmp_path_factory):
         )  # fmt: skip
     finally:
         on_nodes(RESTORE, NODE)
-    assert run.status == 0, run.output
+    assert dest.exists(), run.output
     assert on_nodes("cat /proc/1/mountinfo", NODE) == before
-    return by_host(dest)
+    return (*by_host(dest), run.answers)
+
+
+def failures(answers, name):
+    """Return what failed on a host that has no result."""
+    return [one for (_task, host), one in answers.items() if host == name and not one.get("layers")]
 
 
 def test_the_node_without_a_fault_is_whole(diagnosed):
-    found, result = diagnosed
+    found, result, answers = diagnosed
+    assert WHOLE in found, failures(answers, WHOLE)
     assert result["hosts"][WHOLE]["verdict"] == "ok", found[WHOLE]
     assert [one["id"] for one in found[WHOLE]] == []
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_fault_is_the_only_root(diagnosed, name):
-    found, _result = diagnosed
+    found, _result, answers = diagnosed
+    assert name in found, failures(answers, name)
     fault = FAULTS[name]
     shown = [(one["id"], one["gpu"]) for one in found[name]]
     assert shown == [(fault.row, fault.subject)], found[name]
@@ -142,7 +149,7 @@ def test_each_fault_is_the_only_root(diagnosed, name):
 
 
 STATE = "/var/lib/kubegpu/state.json"
-KEEP = f"cp -a /etc/containerd /root/kept; cp -a {STATE} /root/kept-state.json"
+KEEP = f"rm -rf /root/kept; cp -a /etc/containerd /root/kept; cp -a {STATE} /root/kept-state.json"
 # The record has the handler, as if somebody else had taken it out of the configuration.
 RECORD_BACK = f"cp -a /root/kept-state.json {STATE}"
 ALL_BACK = (

@@ -10,8 +10,13 @@ from collections import Counter
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.codes import UNKNOWN
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
+    Evidence,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import CAUSES
-from tests.integration.fleet.fault_cases import FAULTS
+from tests.integration.fleet.fault_cases import FAULTS, MACHINE, UNLOADED
 from tests.integration.fleet.faults import files
 from tests.testbed.paths import REPOSITORY
 from tests.unit.fixtures import catalogue
@@ -49,3 +54,20 @@ def test_the_files_of_faults_are_those_of_their_hosts():
     for name in FAULTS:
         assert f"opt/faults/{name}/python" in found and f"opt/faults/{name}/fault" in found
         assert found[f"opt/faults/{name}/bin/journalctl"][1] == 0o755
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, fault in FAULTS.items() if UNLOADED in fault.script and fault.kernel]
+)
+def test_a_module_that_is_not_loaded_has_one_reason_in_a_container(name):
+    """The nodes are containers without the right to load modules, unless the fault hides it."""
+    fault = FAULTS[name]
+    found = diagnose(
+        Evidence(
+            dmesg=fault.kernel,
+            nouveau_loaded="nouveau" in fault.script,
+            may_load=MACHINE in fault.script,
+            container=None if MACHINE in fault.script else "docker",
+        )
+    )
+    assert found.code == fault.row or (MACHINE in fault.script and found.code == UNKNOWN)
