@@ -18,6 +18,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes i
 HOST, NODE, POD, GPU = "HOST", "NODE", "POD", "GPU"
 _WORDS = re.compile(rf"\b({HOST}|{NODE}|{POD})\b")
 _LIMIT = re.compile(rf"(?<=--limit ){HOST}(?!\S)")
+# A host may be called like one of these words of a text.
+_PLAIN = frozenset({"cluster", "driver", "host", "kernel", "node", "plugin", "runtime", "toolkit"})
+_SHORT = 4
 # An argument of a command, quoted or not.
 _ARGUMENT = r"(?:'[^']*'|[^\s'])+"
 _OF_CLUSTER = (
@@ -62,7 +65,7 @@ def fix_of_hosts(fixes: Sequence[tuple[str, str]]) -> str:
 
 
 def general_step(step: str, cause: str, names: Mapping[str, str]) -> str:
-    """Return a next step without names.
+    """Return a next step without names; those that may be words of it stay.
 
     :param cause: the text of its cause, which may name a pod.
     :param names: the word for each name, such as that of the host.
@@ -72,9 +75,17 @@ def general_step(step: str, cause: str, names: Mapping[str, str]) -> str:
     if pod:
         own = pod["name"].rstrip(".")
         words |= {f"{pod['namespace']}/{own}": POD, own: POD}
-    words = {name: word for name, word in words.items() if name and name in step}
+    words = {
+        name: word
+        for name, word in words.items()
+        if name and name in step and not _may_be_a_word(name)
+    }
     if not words:
         return step
     known = "|".join(re.escape(name) for name in sorted(words, key=len, reverse=True))
     pattern = rf"(?<![\w./-])(?:{known})(?![\w-]|\.\w)"
     return re.sub(pattern, lambda found: words[found[0]], step)
+
+
+def _may_be_a_word(name: str) -> bool:
+    return name in _PLAIN or (name.isalpha() and len(name) < _SHORT)

@@ -95,6 +95,10 @@ def test_each_fix_of_the_diagnosis_is_one_for_several_hosts(code, node):
          {}, "kubectl -n ml logs POD --previous"),
         ("Delete the pod ml/plugin-x.", "", {"n1": "NODE"}, "Delete the pod POD."),
         ("Nothing of it.", "", {"": "HOST", "gpu1": "HOST"}, "Nothing of it."),
+        # Hosts that are called like words of the text, and a short name that is none.
+        ("Reset the gpu of the node.", "", {"gpu": "HOST", "node": "NODE"},
+         "Reset the gpu of the node."),
+        ("Drain n1 and reset it.", "", {"it": "HOST", "n1": "NODE"}, "Drain NODE and reset it."),
     ],
 )  # fmt: skip
 def test_a_next_step_without_names(step, cause, names, general):
