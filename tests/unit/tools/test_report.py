@@ -87,6 +87,19 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.parametrize("name", ["KUBEGPU_PROPERTY_SEED", "KUBEGPU_NODES"])
+def test_a_setting_counts_and_the_seed_that_each_run_draws_does_not(checkout, monkeypatch, name):
+    test = checkout / "tests" / "integration" / "packages" / "test_x.py"
+    test.parent.mkdir(parents=True)
+    test.write_text("1", encoding="utf-8")
+    monkeypatch.delenv(name, raising=False)
+    stages, files = passed.digests(), passed.file_digests("packages")
+    monkeypatch.setenv(name, "7")
+    same = name == "KUBEGPU_PROPERTY_SEED"
+    assert (passed.digests() == stages) is same and files
+    assert (passed.file_digests("packages") == files) is same
+
+
 def test_a_stage_has_passed_while_its_files_are_the_same(checkout):
     folder = checkout / "build"
     before = passed.digests()
