@@ -19,7 +19,8 @@ from pathlib import Path
 from tests.tools import changed
 from tests.tools.environments import REPOSITORY, checkout_files, interpreters
 
-# Settings that let a run do less, or something else. Not the seed of made inputs, which each run draws.
+# Settings that let a run do less, or something else. Each run draws the seed of made inputs, which
+# is none of them.
 _SETTINGS = ("KUBEGPU_NODES", "PYTEST_ADDOPTS")
 _TEST_FILES = "tests/integration/*/test_*.py"
 
