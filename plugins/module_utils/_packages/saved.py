@@ -34,8 +34,8 @@ Trusted: yes
 """
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+\Z")
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+:~-]*\Z")
-# Seconds for one package.
-_DOWNLOAD = 600
+# Seconds for one package, for all of them, and for copies of hundreds of MiB.
+_DOWNLOAD, _LONGEST, _COPY = 600, 1800, 600
 
 
 @dataclass(frozen=True)
@@ -115,23 +115,22 @@ def save_packages(
     names = {one.name for one in kept}
     missing = {name: version for name, version in wanted.items() if name not in names}
     offered = manager.available(sorted(missing))
-    copies = {name: path for name in missing if (path := cached(name, missing[name]))}
     downloads = {
-        name: version
-        for name, version in missing.items()
-        if name not in copies and version in offered.get(name, ())
+        name: version for name, version in missing.items() if version in offered.get(name, ())
     }
+    # apt has verified them when it downloaded them. What a repository offers is verified again.
+    copies = {
+        name: path
+        for name in missing
+        if name not in downloads and (path := cached(name, missing[name]))
+    }
+    earlier = {one.name: one.version for one in before}
     after = {name: wanted[name] for name in sorted({*names, *copies, *downloads})}
-    changes = Difference(
-        {one.name: one.version for one in before},
-        after,
-        tuple(sorted({*wanted} - {*after})),
-        stale,
-    )
-    if changes.before != changes.after and not check_mode:
+    if earlier != after and not check_mode:
         fresh = folder.fetch(downloads, copies, missing) if downloads or copies else []
         folder.write([*kept, *fresh])
-    return changes
+        after = {one.name: one.version for one in sorted((*kept, *fresh), key=lambda one: one.name)}
+    return Difference(earlier, after, tuple(sorted({*wanted} - {*after})), stale)
 
 
 def cached(name: str, version: str) -> str:
@@ -188,22 +187,31 @@ class _Folder:
     def fetch(
         self, downloads: Mapping[str, str], copies: Mapping[str, str], versions: Mapping[str, str]
     ) -> list[Saved]:
-        """Put files into the folder, and return their entries.
+        """Put files into the folder, without those that cannot be had; return their entries.
 
         :param downloads: versions by name.
         :param copies: files to copy, by name.
         :param versions: the version that each package has to have.
+        :raises KubegpuError: nothing at all could be downloaded or copied, or a command failed.
         """
         self._do("mkdir", "-p", "-m", "0755", "--", FOLDER, self._partial)
         if copies:
-            self._do("cp", "--", *copies.values(), self._partial)
+            self._do("cp", "--", *copies.values(), self._partial, timeout=_COPY)
         if downloads:
-            # apt-get writes to its working directory.
-            script = 'cd "$1" && shift && exec apt-get -qq download "$@"'
             names = [f"{name}={version}" for name, version in sorted(downloads.items())]
-            limit = _DOWNLOAD * len(names)
-            self._do("sh", "-c", script, "sh", self._partial, *names, timeout=limit)
+            answer = self._download(*names)
+            if not answer.ok:
+                # Lists can be older than the repository, which has dropped one of them.
+                done = [self._download(one).ok for one in names]
+                if not any(done) and not copies:
+                    _check(("apt-get", "download"), answer)
         return [self._take(path, versions) for path in glob_files(f"{self._partial}/*.deb")]
+
+    def _download(self, *names: str) -> Result:
+        # apt-get writes to its working directory.
+        script = 'cd "$1" && shift && exec apt-get -qq download "$@"'
+        argv = ("sh", "-c", script, "sh", self._partial, *names)
+        return self._host.manager.run(argv, timeout=min(_DOWNLOAD * len(names), _LONGEST))
 
     def _take(self, path: str, versions: Mapping[str, str]) -> Saved:
         """Move a file of the right version to its place; return its entry."""

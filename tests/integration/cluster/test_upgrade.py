@@ -13,8 +13,6 @@ this file are one story, in their order.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import time
 
@@ -22,6 +20,7 @@ import pytest
 import yaml
 
 from tests.integration.fleet.playbooks import BIN, ETC, PATIENT, environment, on_nodes, play
+from tests.integration.killing import kill
 from tests.testbed.cluster_images import BUSYBOX
 from tests.testbed.fleet import chosen
 from tests.testbed.nodes import execute
@@ -256,8 +255,7 @@ def kill_in_the_drain(bed, version, **more):
                 one["metadata"].get("deletionTimestamp") for one in bed.pods("guarded").values()
             ))  # fmt: skip
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            kill(process, workers=True)
 
 
 def test_a_controller_that_is_killed_in_the_drain(bed):

@@ -33,6 +33,7 @@ def test_the_record_goes_before_what_belongs_to_it():
         for module in (
             "ansible.builtin.file",
             "kubegpu.nodes.runtime_configuration",
+            "kubegpu.nodes.package_set",
             "kubegpu.nodes.gpu_node_maintenance",
         )
     ]

@@ -40,6 +40,8 @@ class Node:
     def __init__(self, folder):
         self.repository = {name: [version] for name, version in OLD.items()}
         self.downloaded, self.refreshed, self.fails = [], 0, ""
+        # What the repository has dropped since its lists were read.
+        self.dropped = ()
         self.sources = folder / "sources"
 
     def __call__(self, argv, timeout=60, environment=None):
@@ -60,6 +62,8 @@ class Node:
         if words[0] == "sh":
             for one in words[5:]:
                 name, version = one.split("=")
+                if name in self.dropped:
+                    return Result(100, "", f"E: Failed to fetch {name}: 404  Not Found")
                 assert version in self.repository[name]
                 self.downloaded.append(one)
                 self.put(words[4], name, version)
@@ -141,6 +145,26 @@ def test_what_is_to_be_had_nowhere_leaves_nothing_behind(node):
     assert not node.folder.exists() and not node.source.exists()
 
 
+def test_what_a_repository_has_dropped_since_its_lists_were_read(node):
+    node.dropped = ("libcuda1",)
+    given = {"name": "x", "state": "saved", "package_manager": "apt", "packages": OLD}
+    # Check mode downloads nothing, and cannot know.
+    answer = run_module(package_set.main, given)
+    assert answer["not_available"] == ["libcuda1"] and set(answer["packages"]) == {"nvidia-driver"}
+    assert there(node) == ["Packages", "nvidia-driver_550.163.01-1.deb"]
+    node.dropped = tuple(NEW)
+    node.repository = {name: [version] for name, version in NEW.items()}
+    with pytest.raises(KubegpuError, match="apt-get failed with status 100") as caught:
+        saved.save_packages(Host(lambda: Apt(node), 0), NEW, check_mode=False)
+    assert "404  Not Found" in str(caught.value.evidence)
+
+
+def test_what_a_repository_offers_is_downloaded_and_not_copied(node):
+    node.put(node.archives, "libcuda1", OLD["libcuda1"])
+    save(OLD)
+    assert len(node.downloaded) == 2
+
+
 @pytest.mark.parametrize("left", ["partial", "file", "index"])
 def test_what_a_killed_run_left_is_repaired(node, left):
     save(OLD)
@@ -169,6 +193,7 @@ def test_a_failure_names_command_and_message_and_keeps_what_was_saved(node):
 
 
 def test_a_file_of_another_version_is_not_taken(node):
+    node.repository = {}
     node.put(node.archives, "libcuda1", OLD["libcuda1"])
     (path,) = node.archives.iterdir()
     path.write_text(control("libcuda1", "1:1"), encoding="utf-8")
