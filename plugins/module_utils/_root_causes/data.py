@@ -273,7 +273,8 @@ _OF_PLUGIN = (
     Cause("plugin_selects_not", PLUGIN, fix=_LABELS),
     Cause("plugin_tolerates_not", PLUGIN,
           fix=f"{{vendor}}_device_plugin_tolerations, then: {_PLUGIN}"),
-    Cause("runtime_class_missing", PLUGIN, fix=_PLUGIN),
+    # A pod of a user can name a class that is not NVIDIA's.
+    Cause("runtime_class_missing", PLUGIN, fix=_PLUGIN, pod_fix=""),
     Cause("pod_security", PLUGIN, fix="kubectl label namespace {namespace} "
           "pod-security.kubernetes.io/enforce=privileged", pod_fix=""),
     Cause("quota_exceeded", PLUGIN, fix="raise it (kubectl --namespace {namespace} edit "
@@ -315,6 +316,7 @@ _OF_POD = (
     Cause("admission_failed", POD, _BELOW_POD, fix=_RESTART_POD),
     Cause("no_healthy_devices", POD, _BELOW_POD, fix=_RESTART_POD),
     Cause("taken_at_admission", POD, _BELOW_POD, fix=_RESTART_POD),
+    Cause("allocation_failed", POD, _BELOW_POD, fix=_RESTART_POD),
     Cause("unmet_requirement", POD, (MODULE,), fix=f"an older image, or nvidia_driver_branch "
           f"and: {_DRIVER}"),
     Cause("cuda_driver_insufficient", POD, (MODULE,), fix=f"an older image, or "

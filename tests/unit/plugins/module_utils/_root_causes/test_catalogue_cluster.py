@@ -206,6 +206,9 @@ PODS.update({
         lambda: failed("UnexpectedAdmissionError", WORDS["no_healthy_devices"]),
         "no_healthy_devices",
     ),
+    "allocation_failed": (
+        lambda: failed("UnexpectedAdmissionError", WORDS["allocation_failed"]), "allocation_failed"
+    ),
     "taken_at_admission": (
         lambda: failed("OutOfnvidia.com/gpu", WORDS["taken_at_admission"]), "taken_at_admission"
     ),

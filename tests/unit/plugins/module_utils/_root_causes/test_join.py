@@ -135,7 +135,7 @@ def test_a_log_that_names_the_cause_has_only_noticed_it():
 
 #: Known errors that any error of a lower layer of the same host or pod can cause.
 WITHOUT_A_ROW = {
-    "allocation_failed", "cdi_conflict", "cdi_device_unknown", "cdi_uuid_unknown",
+    "cdi_conflict", "cdi_device_unknown", "cdi_uuid_unknown",
     "cgroup_rootless", "cgroup_rules", "coherent_memory_error", "container_cli",
     "cuda_driver_mismatch", "device_unknown", "discovery_no_api", "discovery_no_nvml",
     "discovery_no_rights", "discovery_no_token", "docker_no_gpu_driver",
