@@ -26,6 +26,7 @@ ACTION = """
 import fcntl, json, os, signal
 from pathlib import Path
 from ansible.plugins.action import ActionBase
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
@@ -112,6 +113,8 @@ class ActionModule(ActionBase):
         return {{"nodes": rows, "ok": not bad, "failed": bad, "msg": "not all"}}
 
     def gpu_cluster_info(self, args, place, task_vars):
+        # As the module: what it does not know is an error.
+        read_expected(args["expected"])
         layers = [layer("allocatable", name) for name in args["expected"]]
         path = place / "cluster.json"
         state = json.loads(path.read_text()) if path.exists() else {{}}
