@@ -56,11 +56,11 @@ class Bed:
         body = {"apiVersion": api, "kind": kind, "metadata": meta, "spec": spec}
         self.kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(body))
 
-    def pod(self, command=SLEEP, grace=1, **more):
+    def pod(self, command=None, grace=1, **more):
         return {
             "nodeSelector": {"kubernetes.io/hostname": self.node},
             "terminationGracePeriodSeconds": grace,
-            "containers": [{"name": "main", "image": BUSYBOX, "command": command}],
+            "containers": [{"name": "main", "image": BUSYBOX, "command": command or SLEEP}],
             **more,
         }
 

@@ -31,12 +31,15 @@ TEXTS = [
 ]
 
 
-def variables(texts=TEXTS, **more):
+def variables(texts=None, **more):
     return {
         "ansible_facts": {"gpu_node": facts()},
         "gpu_diagnose_plan": {
             "health": health(answer=smi(ILL)),
-            "texts": {"texts": texts, "unseen": [{"what": "kernel log", "why": "not root"}]},
+            "texts": {
+                "texts": TEXTS if texts is None else texts,
+                "unseen": [{"what": "kernel log", "why": "not root"}],
+            },
         },
         "environment": [{"TOKEN": "hunter2"}],
         "kubegpu_kube": {"token": "hunter2"},
@@ -44,7 +47,7 @@ def variables(texts=TEXTS, **more):
     }
 
 
-def made(hosts=("gpu1",), texts=TEXTS, cluster=None):
+def made(hosts=("gpu1",), texts=None, cluster=None):
     result = diagnose([host()])
     rows = [{"node": "gpu1", "layers": host().layers}]
     return bundle_files(hosts, dict.fromkeys(hosts, variables(texts)), result, rows, cluster)

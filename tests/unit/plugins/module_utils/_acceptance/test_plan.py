@@ -31,20 +31,20 @@ DONE = {"passed": True, "at": "2026-11-23T10:00:00+00:00", "level": "standard", 
 IDLE = {"node": "gpu1", "findings": [], "evicted": [], "waiting": []}
 
 
-def facts(uuids=UUIDS, name="Tesla T4", mig=None, **changes):
+def facts(uuids=None, name="Tesla T4", mig=None, **changes):
     devices = [
         {"uuid": uuid, "address": f"0000:3{number}:00.0", "name": name, "mig_mode": mig,
          "ecc_mode": "enabled", "memory_total": 15360, "mig_devices": []}
-        for number, uuid in enumerate(uuids)
+        for number, uuid in enumerate(UUIDS if uuids is None else uuids)
     ]  # fmt: skip
     nvml = {"driver_version": DRIVER, "cuda_version": "13.0", "devices": devices}
     return installed(driver__loaded=DRIVER, nvml=nvml, **changes)
 
 
-def planned(gpu_node=None, looked=None, drain=IDLE, failure="", **options):
+def planned(gpu_node=None, looked=None, drain=..., failure="", **options):
     host = Host(
-        "gpu1", gpu_node or facts(), {"programs": PROGRAMS, "users": [], **(looked or {})}, drain,
-        failure,
+        "gpu1", gpu_node or facts(), {"programs": PROGRAMS, "users": [], **(looked or {})},
+        IDLE if drain is ... else drain, failure,
     )  # fmt: skip
     return plan_host(read_request(options), host)
 
