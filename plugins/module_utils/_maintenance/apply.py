@@ -170,8 +170,10 @@ class Maintenance:
             self.notes += self._lease.notes
             if held is not None:
                 self.lease_process = held.details["process"]
-                for work in fresh:
-                    work.fail(held)
+                # Those that this run has begun, too: the other run may change them by now.
+                for work in self._works:
+                    if work.active:
+                        work.fail(held)
                 return
         if self.request.state == RELEASED or not fresh:
             return

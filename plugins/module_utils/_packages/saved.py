@@ -200,11 +200,12 @@ class _Folder:
         if downloads:
             names = [f"{name}={version}" for name, version in sorted(downloads.items())]
             answer = self._download(*names)
-            if not answer.ok:
+            if not answer.ok and "404" in answer.last_output():
                 # Lists can be older than the repository, which has dropped one of them.
-                done = [self._download(one).ok for one in names]
-                if not any(done) and not copies:
-                    _check(("apt-get", "download"), answer)
+                for one in names:
+                    self._download(one)
+            else:
+                _check(("apt-get", "download"), answer)
         return [self._take(path, versions) for path in glob_files(f"{self._partial}/*.deb")]
 
     def _download(self, *names: str) -> Result:

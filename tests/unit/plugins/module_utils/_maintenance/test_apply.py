@@ -551,3 +551,19 @@ def test_kured_and_another_run_are_seen_before_anything_is_changed():
     one = maintenance(server, lease=LeaseRequest("up"))
     assert codes(one.run()["n1"]) == ["lease_held"] and one.lease_process == "other 7 b"
     assert server.calls == []
+
+
+def test_a_drain_whose_lease_another_run_has_now_ends_and_releases_nothing():
+    server = Server([node("n1")], [a_pod("a")])
+    server.answers["a"] = BLOCKED
+    one = maintenance(server, limit=10)
+    carried = one.carry(one.run())
+    assert carried and server.cordoned()
+    server.calls.clear()
+    held = {"holderIdentity": "r2: other 7 b", "renewTime": DUE, "leaseDurationSeconds": 3600}
+    path = "/apis/coordination.k8s.io/v1/namespaces/kubegpu/leases/up"
+    server.groups[path] = {"metadata": {"uid": "u"}, "spec": held}
+    one = maintenance(server, limit=10, carried=carried, lease=LeaseRequest("up"))
+    rows = one.run()
+    assert codes(rows["n1"]) == ["lease_held"] and not one.carry(rows)
+    assert server.calls == [] and server.cordoned()
