@@ -167,9 +167,10 @@ def _partly(source: Source) -> list[Cause]:
         Cause(
             "partly_read",
             WARNING,
-            "A part of the node could not be read, so that nobody knows whether it is ready.",
+            "A part of the node could not be read, so that it is unknown whether it is ready.",
             evidence="; ".join(texts(unseen)),
-            next_step="See to what could not be seen, then run diagnose again.",
+            next_step="Give the run the rights or the connection that the evidence names, then run "
+            "diagnose again.",
         )
     ]
 
@@ -182,7 +183,7 @@ def diagnosed(one: Object) -> Cause:
         text(one.get("id")) or "diagnosed",
         severity if severity in SEVERITIES else ERROR,
         text(one.get("cause")),
-        # The host is told beside it.
+        # The report names the host in a field of its own.
         f"pod {pod}" if pod else text(one.get("gpu")),
         text(one.get("evidence")),
         text(one.get("next_step")),

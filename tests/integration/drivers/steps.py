@@ -52,7 +52,7 @@ def converge(node: Node, **request: Any) -> tuple[Run, float]:
     assert run.status == 0, words(run)
     assert run.stats[node.name]["changed"] >= 1, words(run)
     assert check.changed() == run.changed()
-    settled(node, **request)
+    assert_converged(node, **request)
     return run, seconds
 
 
@@ -61,11 +61,11 @@ def reached(node: Node, **request: Any) -> Run:
     run = apply(node, **request)
     assert run.status == 0, words(run)
     assert run.stats[node.name]["changed"] >= 1, words(run)
-    settled(node, **request)
+    assert_converged(node, **request)
     return run
 
 
-def settled(node: Node, **request: Any) -> None:
+def assert_converged(node: Node, **request: Any) -> None:
     """Nothing is left to do, and no module but the facts is started to find that out."""
     calls.reset([node])
     again = apply(node, **request)

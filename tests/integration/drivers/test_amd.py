@@ -60,7 +60,7 @@ def site(release, *options, **more):
     return play("site", *arguments, variables=request(release, **more), timeout=1800)
 
 
-def settled(node, release, **more):
+def assert_converged(node, release, **more):
     """Nothing is left to do, and the facts tell that alone."""
     calls.reset([node])
     again = site(release, **more)
@@ -102,9 +102,9 @@ def test_install_loads_the_module_of_the_release(node, before):
     found = shell(node, PACKAGES)
     for name in ("linux-headers-generic", "linux-modules-extra-6.8.0-90-generic", "dkms"):
         assert f" {name} " in found
-    settled(node, OLD)
+    assert_converged(node, OLD)
     # What is there is kept where no release is asked for.
-    settled(node, "")
+    assert_converged(node, "")
 
 
 def test_module_that_is_loaded_stays_until_a_reboot_that_is_allowed(node, before):
@@ -117,7 +117,7 @@ def test_module_that_is_loaded_stays_until_a_reboot_that_is_allowed(node, before
     driver = facts(node)["amd_driver"]
     assert driver["pending_reboot"] and driver["held"]
     assert (loaded(node), shell(node, BOOT)) == (VERSIONS[OLD], boot)
-    waits = settled(node, NEW)
+    waits = assert_converged(node, NEW)
     assert "reboot: the loaded amdgpu is not the one that is installed" in waits.output
 
     check = site(NEW, "--check", amd_driver_reboot=True)
@@ -129,7 +129,7 @@ def test_module_that_is_loaded_stays_until_a_reboot_that_is_allowed(node, before
     assert loaded(node) == VERSIONS[NEW]
     assert layers(node) == {"pci": True, "module": True, "devices": True}
     boot = shell(node, BOOT)
-    settled(node, NEW, amd_driver_reboot=True)
+    assert_converged(node, NEW, amd_driver_reboot=True)
     assert shell(node, BOOT) == boot
 
 
@@ -142,7 +142,7 @@ def test_downgrade_and_a_build_that_fails(node, before):
     run = site(OLD, amd_driver_reboot=True)
     assert run.status == 0, words(run)
     assert loaded(node) == VERSIONS[OLD]
-    settled(node, OLD)
+    assert_converged(node, OLD)
 
 
 def test_teardown_gives_the_node_back(node, before):

@@ -16,13 +16,13 @@ import pytest
 
 from tests.integration.drivers.steps import (
     apply,
+    assert_converged,
     converge,
     dpkg_is_consistent,
     etc,
     facts,
     held,
     installed,
-    settled,
     shell,
     words,
 )
@@ -171,5 +171,5 @@ def test_debian13_second_wish_works_with_one_reboot(debian13, failed, nouveau13)
     early = shell(debian13, f"lsinitramfs /boot/initrd.img-{kernel}").split()
     assert "etc/modprobe.d/kubegpu-nouveau.conf" in early
     boot = shell(debian13, BOOT)
-    settled(debian13, kernel_module="proprietary", reboot=True)
+    assert_converged(debian13, kernel_module="proprietary", reboot=True)
     assert shell(debian13, BOOT) == boot

@@ -21,6 +21,7 @@ import yaml
 from tests.integration import ansible_process
 from tests.integration.drivers.steps import (
     apply,
+    assert_converged,
     converge,
     dpkg_is_consistent,
     etc,
@@ -28,7 +29,6 @@ from tests.integration.drivers.steps import (
     held,
     installed,
     reached,
-    settled,
     shell,
     words,
 )
@@ -170,7 +170,7 @@ def test_package_manager_locked(node):
     _lock(node, 15)
     run = apply(node, **WISH)
     assert run.status == 0, words(run)
-    settled(node, **WISH)
+    assert_converged(node, **WISH)
 
 
 def slow_build(node):
@@ -291,7 +291,7 @@ def test_controller_killed_half_way(node, workers, then):
         # What else has to be as before, every test here ends with.
         return
     assert facts(node)["driver"]["loaded"] == VERSION
-    settled(node, **WISH)
+    assert_converged(node, **WISH)
     assert set(installed(node)) - held(node) <= {"nvidia-modprobe"}
 
 
@@ -343,7 +343,7 @@ def test_module_that_the_kernel_refuses(node):
     run = apply(node, **WISH)
     assert run.status == 0, words(run)
     assert facts(node)["driver"]["loaded"] == VERSION
-    settled(node, **WISH)
+    assert_converged(node, **WISH)
 
 
 @OTHER_FAULT
@@ -355,7 +355,7 @@ def test_nouveau_is_unloaded_first(node):
     assert run.status == 0, words(run)
     found = facts(node)
     assert found["driver"]["loaded"] == VERSION and not found["nouveau"]["loaded"]
-    settled(node, **WISH)
+    assert_converged(node, **WISH)
 
 
 @OTHER_FAULT
@@ -377,7 +377,7 @@ def test_a_refused_node_among_others(node, tmp_path):
     assert facts(node)["driver"]["loaded"] == VERSION
     # Both stand in the table of the end, the refused one as such.
     assert "the run stopped at this node, which is refused" in run.output
-    settled(node, **WISH)
+    assert_converged(node, **WISH)
 
 
 @OTHER_FAULT

@@ -77,7 +77,7 @@ def converge(node, **request):
     assert run.status == 0, words(run)
     assert run.stats[node.name]["changed"] >= 1, words(run)
     assert check.changed() == run.changed()
-    settled(node, **request)
+    assert_converged(node, **request)
     return run
 
 
@@ -86,10 +86,10 @@ def reached(node, **request):
     run = apply(node, **request)
     assert run.status == 0, words(run)
     assert run.stats[node.name]["changed"] >= 1, words(run)
-    settled(node, **request)
+    assert_converged(node, **request)
 
 
-def settled(node, **request):
+def assert_converged(node, **request):
     calls.reset([node])
     again = apply(node, **request)
     assert again.status == 0, words(again)
@@ -163,7 +163,7 @@ def test_libraries_for_the_default(node, before):
         "libraries": {"cudnn": "9.10", "nccl": "2.27.7"},
     }
     converge(node, **request)
-    settled(node, **{**request, "libraries": {"cudnn": "", "nccl": ""}})
+    assert_converged(node, **{**request, "libraries": {"cudnn": "", "nccl": ""}})
     found = facts(node)["cuda"]["packages"]
     assert found["cudnn9-cuda-12"] == "9.10.2.21-1"
     assert found["libnccl2"] == found["libnccl-dev"] == "2.27.7-1+cuda12.9"
@@ -222,7 +222,7 @@ def test_version_that_is_no_longer_asked_for_stays_and_is_told(node, before):
     assert {"cuda-toolkit-12-9", "cuda-toolkit-13-0", "cuda-nvcc-12-9"} <= held(node)
     assert {"12.9.1", "13.0.2"} <= {kit["version"] for kit in facts(node)["cuda"]["toolkits"]}
     assert "12.9.1 (/usr/local/cuda-12.9) is installed but not requested" in run.output
-    settled(node, versions=["13.0"])
+    assert_converged(node, versions=["13.0"])
 
 
 def test_teardown_gives_the_node_back(node, before):

@@ -22,12 +22,12 @@ from tests.integration import ansible_process
 from tests.integration.drivers.steps import (
     answer,
     apply,
+    assert_converged,
     converge,
     dpkg_is_consistent,
     etc,
     facts,
     installed,
-    settled,
     shell,
     words,
 )
@@ -133,7 +133,7 @@ def test_install(node, folder, before):
 
 
 def test_the_same_version_needs_no_file(node, folder, before):
-    settled(node, **request(folder / "nowhere", OLD))
+    assert_converged(node, **request(folder / "nowhere", OLD))
 
 
 def test_upgrade(node, folder, before):
@@ -155,7 +155,7 @@ def test_an_installer_that_fails_half_way(node, folder, before):
     assert driver_name(NEXT) not in cached(node)
     # What builds its modules for the next kernel stays.
     assert "ok installed" in shell(node, "dpkg-query -W -f '${Status}' dkms")
-    settled(node, **request(folder, NEW))
+    assert_converged(node, **request(folder, NEW))
 
 
 def test_an_installer_that_is_killed(node, folder, before):
@@ -187,7 +187,7 @@ def test_an_installer_that_is_killed(node, folder, before):
     assert run.status == 0, words(run)
     there(node, NEW)
     assert driver_name(NEXT) not in cached(node)
-    settled(node, **request(folder, NEW))
+    assert_converged(node, **request(folder, NEW))
 
 
 def test_nouveau_is_unloaded_before(node, folder, before):
@@ -211,14 +211,14 @@ def test_packages_in_its_place(node, folder, before):
     assert run.status == 0, words(run)
     driver = facts(node)["driver"]
     assert (driver["loaded"], driver["source"], driver["uninstaller"]) == (NEW, "distro", None)
-    settled(node, source="distro", version=NEW, replace_source=True)
+    assert_converged(node, source="distro", version=NEW, replace_source=True)
 
 
 def test_and_back(node, folder, before):
     run = apply(node, **request(folder, OLD, replace_source=True))
     assert run.status == 0, words(run)
     there(node, OLD)
-    settled(node, **request(folder, OLD, replace_source=True))
+    assert_converged(node, **request(folder, OLD, replace_source=True))
 
 
 def test_removal_gives_the_node_back(node, folder, before):

@@ -22,6 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import La
 from tests.integration.drivers import steps
 from tests.integration.drivers.steps import (
     answer,
+    assert_converged,
     converge,
     dpkg_is_consistent,
     etc,
@@ -29,7 +30,6 @@ from tests.integration.drivers.steps import (
     held,
     installed,
     reached,
-    settled,
     shell,
     words,
 )
@@ -172,7 +172,7 @@ def test_previous_is_put_back(node, source, before, mig_unit):
 
 
 def test_lost_hold_is_seen_and_repaired(node, source, before):
-    settled(node, source=source, branch="580")
+    assert_converged(node, source=source, branch="580")
     name = sorted(installed(node))[0]
     shell(node, f"apt-mark unhold {name}")
     if switches(node):
@@ -218,7 +218,7 @@ def test_other_branch_with_other_names(node, source, before):
 
 def test_newest_of_a_branch(node, source, before):
     """A branch is met by any version in it; the newer one comes when it is asked for."""
-    settled(node, source=source, branch="595")
+    assert_converged(node, source=source, branch="595")
     reached(node, source=source, version=NEXT)
     there(node, NEXT, "595")
 
@@ -254,7 +254,7 @@ def test_reboot_where_it_is_allowed_and_no_second_one(node, source, before):
     # The newer kernel's modules were made with the running one's.
     there(node, OLD, "580")
     boot = shell(node, "cat /proc/sys/kernel/random/boot_id")
-    settled(node, source=source, version=OLD, reboot=True)
+    assert_converged(node, source=source, version=OLD, reboot=True)
     assert shell(node, "cat /proc/sys/kernel/random/boot_id") == boot
 
 

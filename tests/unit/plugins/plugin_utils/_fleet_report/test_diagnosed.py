@@ -178,7 +178,7 @@ def test_what_was_not_seen_of_a_node_is_not_said_to_be_gone():
     _diagnosis, after = reported(host(1), nodes={}, previous=before)
     assert [(one["kind"], one["text"]) for one in after["changes"]] == [
         ("state", "was ready, with attention needed, is read in part"),
-        ("cause_new", "new: A part of the node could not be read, so that nobody knows whether it "
+        ("cause_new", "new: A part of the node could not be read, so that it is unknown whether it "
          "is ready."),
     ]  # fmt: skip
 
