@@ -85,8 +85,12 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
     if known is not None and known.code == "could_not_reach_nvml":
         return _explain_missing_nvml(known, expected, state, pod)
-    if known is not None and known.code in _NOTHING_KNOWN and pod.reason == "CrashLoopBackOff":
-        return _crash_loop(state, pod)
+    if known is not None and known.code in _NOTHING_KNOWN:
+        if _is_in_crash_loop(pod):
+            return _crash_loop(state, pod)
+        if pod.ready:
+            # It runs: an earlier end, as at a boot of the node, does not explain what it lacks.
+            known = None
     # The number of unhealthy GPUs follows from the node's status.
     if known is not None and known.code != "gpu_unhealthy":
         return known
@@ -132,13 +136,19 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     )
 
 
+def _is_in_crash_loop(pod: PodView) -> bool:
+    # Between two pauses of kubelet the container has ended.
+    ended = pod.exit_code is not None and not pod.ready
+    return pod.reason == "CrashLoopBackOff" or (pod.restarts > 1 and ended)
+
+
 def _crash_loop(state: NodeState, pod: PodView) -> Finding:
     last = pod.last_lines(3)
     ended = "" if pod.exit_code is None else f", the last time with exit code {pod.exit_code}"
     return Finding(
         "plugin_crash_loop",
-        f"The device plugin's pod {pod.full_name} on {state.name} ended {pod.restarts} times"
-        f"{ended}, and kubelet waits before it starts it again.",
+        f"The device plugin's pod {pod.full_name} on {state.name} ends again and again (restarts: "
+        f"{pod.restarts}{ended}).",
         shorten(" | ".join(last)) if last else shorten(pod.message) or "its log is empty",
         f"Read why it ends: kubectl -n {pod.namespace} logs {pod.name} --previous",
     )

@@ -114,6 +114,29 @@ def test_the_plugins_container_does_not_start(status, code):
     assert short.finding.evidence and short.finding.next_step
 
 
+ERROR = {"terminated": {"exitCode": 1, "reason": "Error"}}
+
+
+@pytest.mark.parametrize(
+    ("restarts", "state", "last", "ready", "code"),
+    [
+        (3, {"waiting": {"reason": "CrashLoopBackOff"}}, ERROR, False, "plugin_crash_loop"),
+        (3, ERROR, ERROR, False, "plugin_crash_loop"),
+        (0, ERROR, {}, False, "pod_failed"),
+        # It ended at earlier boots of the node.
+        (3, {"running": {}}, ERROR, True, "not_registered"),
+    ],
+)
+def test_the_plugin_ends_again_and_again(restarts, state, last, ready, code):
+    container = {"name": "plugin", "restartCount": restarts, "state": state, "lastState": last}
+    status = {
+        "phase": "Running", "containerStatuses": [container],
+        "conditions": [{"type": "Ready", "status": str(ready)}],
+    }  # fmt: skip
+    short = cause(node(labels=MARKER), plugin_pod("exit\n", status=status))
+    assert short.finding.code == code
+
+
 def test_the_handler_is_missing():
     event = {
         "type": "Warning", "reason": "FailedCreatePodSandBox",
