@@ -71,6 +71,12 @@ options:
       Results of M(kubegpu.nodes.package_set) with C(state=available) by host, with V(plan).
     type: dict
     default: {}
+  not_read:
+    description: >-
+      The hosts that were unreachable, or could not be read, when the run began, with V(plan).
+    type: list
+    elements: str
+    default: []
   outcomes:
     description: Outcomes to select; an empty text is a host in work. With V(select).
     type: list
@@ -179,6 +185,7 @@ def _of_hosts(what: str, hosts: Sequence[str], hostvars: Hostvars, given: Mappin
             given.get("nodes") or {},
             given.get("drains") or (),
             given.get("ways_back") or {},
+            given.get("not_read") or (),
         )
     if what == "hosts":
         return _upgrade.rolling_hosts(hosts, hostvars)

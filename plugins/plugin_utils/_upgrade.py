@@ -41,6 +41,7 @@ def plan_hosts(
     nodes: Mapping[str, Object],
     drains: Sequence[Object] = (),
     ways_back: Mapping[str, Object] | None = None,
+    not_read: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the plan of the hosts as JSON values.
 
@@ -50,13 +51,14 @@ def plan_hosts(
     :param nodes: all nodes of the cluster by name, as ``gpu_cluster_info`` has them.
     :param drains: results of ``gpu_node_maintenance`` for drains in check mode.
     :param ways_back: results of ``package_set`` with ``state: available``, by host.
+    :param not_read: the hosts that did not answer when the run began.
     :raises InputError: a value is wrong.
     """
     rows = _rows(cluster)
     without = bool(cluster.get("without_cluster"))
     drained = {host: row for result in drains for host, row in (result.get("nodes") or {}).items()}
     labels = {name: node["labels"] for name, node in nodes.items()}
-    return plan_upgrade(
+    plan = plan_upgrade(
         read_request(options),
         [
             _with_way_back(
@@ -70,7 +72,8 @@ def plan_hosts(
         find_quorum(nodes),
         out_elsewhere(nodes, _names(rows)),
         count_elsewhere(nodes, _names(rows)),
-    ).to_json()
+    )
+    return replace(plan, not_read=tuple(not_read)).to_json()
 
 
 def _names(rows: Mapping[str, Object]) -> set[str]:

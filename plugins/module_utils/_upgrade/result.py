@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._core.finding import Finding
 from .quorum import Quorum
 from .types import (
     BAD,
@@ -22,6 +23,8 @@ from .types import (
     ROLLED_BACK,
     SPENDS,
     UNCHANGED,
+    UNREACHABLE,
+    HostPlan,
 )
 
 Object = Mapping[str, Any]
@@ -117,22 +120,11 @@ def report(
     :param results: what the upgrade noted of each host that it started.
     """
     stopped = next((one["stopped"] for one in results.values() if one.get("stopped")), "")
-    hosts = {}
-    for name, one in plan["hosts"].items():
-        result = results.get(name) or {}
-        hosts[name] = {
-            "outcome": outcome_of(one, result, checked=checked),
-            "batch": one["batch"],
-            "disturbs": one["disturbs"],
-            "changes": one["changes"],
-            "began": bool(result.get("began")),
-            "from": result.get("from") or {},
-            "to": result.get("to") or {},
-            "evicted": result.get("evicted") or [],
-            "findings": result.get("findings") or [*one["findings"], *one["blocks"]],
-            "rolled_back_because": result.get("rolled_back_because") or "",
-            "passed": bool(result.get("passed")),
-        }
+    hosts = {
+        name: _host(one, results.get(name) or {}, checked=checked)
+        for name, one in plan["hosts"].items()
+    }
+    hosts.update({name: _not_read(name) for name in plan.get("not_read") or ()})
     bad = sorted(name for name, one in hosts.items() if one["outcome"] in BAD)
     return {
         "run": plan["run"],
@@ -145,6 +137,41 @@ def report(
         "ok": not bad and not plan["refused"],
         "hosts": hosts,
     }
+
+
+def _host(plan: Object, result: Object, *, checked: bool) -> dict[str, Any]:
+    """Return a host in the report.
+
+    :param plan: its part of the plan.
+    :param result: what the upgrade noted of it; empty if it did not start it.
+    """
+    return {
+        "outcome": outcome_of(plan, result, checked=checked),
+        "batch": plan["batch"],
+        "disturbs": plan["disturbs"],
+        "changes": plan["changes"],
+        "began": bool(result.get("began")),
+        "from": result.get("from") or {},
+        "to": result.get("to") or {},
+        "evicted": result.get("evicted") or [],
+        "findings": result.get("findings") or [*plan["findings"], *plan["blocks"]],
+        "rolled_back_because": result.get("rolled_back_because") or "",
+        "passed": bool(result.get("passed")),
+    }
+
+
+def _not_read(host: str) -> dict[str, Any]:
+    """Return a host in the report that did not answer when the run began."""
+    finding = Finding(
+        "not_read",
+        f"{host} was unreachable, or could not be read, when the run began, and took no part in "
+        "it.",
+        "",
+        "See that the machine is up and answers to ssh: the output of Ansible above has the "
+        "message.",
+    )
+    result = {"outcome": UNREACHABLE, "findings": [finding.as_problem()]}
+    return _host(HostPlan(host, NONE).to_json(), result, checked=False)
 
 
 def rows(data: Object) -> list[dict[str, Any]]:

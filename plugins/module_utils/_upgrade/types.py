@@ -163,6 +163,8 @@ class Plan:
     release: bool = False
     #: The nodes with GPUs that are out of work and are no hosts of the run.
     elsewhere: tuple[str, ...] = ()
+    #: The hosts that did not answer when the run began. They have no part in it.
+    not_read: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -171,6 +173,7 @@ class Plan:
             "limit": self.limit,
             "release": self.release,
             "elsewhere": list(self.elsewhere),
+            "not_read": list(self.not_read),
             "batches": [list(batch) for batch in self.batches],
             "findings": [finding.as_problem() for finding in self.findings],
             "hosts": {host.name: host.to_json() for host in self.hosts},

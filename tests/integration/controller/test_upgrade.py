@@ -121,6 +121,16 @@ def test_a_lost_node_ends_neither_the_run_nor_the_report(nodes):
     assert nodes.held() == {"gpu1": "gpu-upgrade"}
 
 
+def test_a_host_that_does_not_answer_at_the_begin_is_in_the_report(nodes):
+    own = {"gpu1": {"standin_lost": "gpu_node_facts"}}
+    run, report = nodes.upgrade(hosts(2, **own))
+    assert run.status == 4, run.screen
+    assert outcomes(report) == {"gpu1": "unreachable", "gpu2": "done"} and not report["ok"]
+    assert [one["code"] for one in report["hosts"]["gpu1"]["findings"]] == ["not_read"]
+    assert {host for host, _name, _state in changes(run)} == {"gpu2"}
+    assert "gpu1 was unreachable, or could not be read, when the run began" in run.words()
+
+
 def test_a_node_that_cannot_be_drained_is_released_unchanged(nodes):
     run, report = nodes.upgrade(hosts(gpu2={"standin_blocked": True}))
     assert run.status == 2, run.screen

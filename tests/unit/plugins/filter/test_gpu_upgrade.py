@@ -71,6 +71,14 @@ def test_what_the_plan_is_made_from():
     assert plan["refused"] and gpu_upgrade(plan, "plan_rows")[2]["notes"] == ["bare"]
 
 
+def test_hosts_that_were_not_read_are_unreachable_in_the_report():
+    plan, hostvars = planned(not_read=["lost"])
+    assert "lost" not in plan["hosts"] and not plan["refused"]
+    report = gpu_upgrade(HOSTS, "report", hostvars, began="a", ended="b", checked=True)
+    assert report["hosts"]["lost"]["outcome"] == "unreachable" and not report["ok"]
+    assert gpu_upgrade(report, "report_rows")[-1]["node"] == "lost"
+
+
 def test_a_node_of_a_cluster_that_is_not_named_is_no_host_without_one():
     kubelet = {"directory": "/var/lib/kubelet", "plugin_folders": ["plugins_registry"]}
     unused = {**kubelet, "plugin_folders": []}

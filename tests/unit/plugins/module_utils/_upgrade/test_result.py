@@ -216,6 +216,21 @@ def test_a_run_is_ok_if_all_are_done_or_need_nothing():
     assert not told(plan(planned("a"), refused=True), checked=True)["ok"]
 
 
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_host_that_did_not_answer_at_the_begin_is_in_the_report(checked):
+    data = told(plan(planned("a", "none"), not_read=["b"]), checked=checked)
+    assert {name: one["outcome"] for name, one in data["hosts"].items()} == {
+        "a": "unchanged", "b": "unreachable",
+    }  # fmt: skip
+    assert not data["ok"] and data["hosts"]["a"].keys() == data["hosts"]["b"].keys()
+    (finding,) = data["hosts"]["b"]["findings"]
+    assert finding["code"] == "not_read" and finding["next_step"]
+    table = {one["node"]: one for one in rows(data)}
+    assert table["b"]["batch"] == "-" and table["b"]["driver"] == "-"
+    assert "took no part" in table["b"]["notes"][0]
+    assert "nothing on it was changed" in table["b"]["notes"][-1]
+
+
 @pytest.mark.parametrize("outcome", ["failed", "unreachable"])
 @pytest.mark.parametrize(
     ("began", "words"),
