@@ -12,11 +12,12 @@ dnf would need metadata that only ``createrepo_c`` makes.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .._core.errors import InputError, KubegpuError
-from .._host.command import Result
+from .._host.command import TIMED_OUT, Result
 from .._host.files import FileState, glob_files, read_file, write_file
 from .apt import Apt
 from .host import Host
@@ -73,7 +74,8 @@ def paragraph(control: str, file: str, size: str, sha256: str) -> str:
 class Difference:
     """The saved packages before and after, and those that are to be had nowhere.
 
-    :param stale: whether a run that was killed, or somebody else, left other files in the folder.
+    :param stale: whether a run that was killed, or somebody else, left other files in the folder,
+        or an index that apt has not read.
     """
 
     before: Mapping[str, str]
@@ -114,7 +116,9 @@ def save_packages(
     kept = [one for one in before if wanted.get(one.name) == one.version]
     names = {one.name for one in kept}
     missing = {name: version for name, version in wanted.items() if name not in names}
-    offered = manager.available(sorted(missing))
+    offered = manager.available(sorted(wanted))
+    # A run can be killed before apt has read the index that it wrote.
+    unread = any(one.version not in offered.get(one.name, ()) for one in kept)
     downloads = {
         name: version for name, version in missing.items() if version in offered.get(name, ())
     }
@@ -130,7 +134,9 @@ def save_packages(
         fresh = folder.fetch(downloads, copies, missing) if downloads or copies else []
         folder.write([*kept, *fresh])
         after = {one.name: one.version for one in sorted((*kept, *fresh), key=lambda one: one.name)}
-    return Difference(earlier, after, tuple(sorted({*wanted} - {*after})), stale)
+    elif unread and not check_mode:
+        folder.refresh()
+    return Difference(earlier, after, tuple(sorted({*wanted} - {*after})), stale or unread)
 
 
 def cached(name: str, version: str) -> str:
@@ -174,7 +180,7 @@ class _Folder:
             ordered = sorted(entries, key=lambda one: one.name)
             _write(self._index, "\n\n".join(one.text for one in ordered) + "\n")
             _write(SOURCE, _SOURCE_TEXT.format(folder=FOLDER))
-            self._refresh()
+            self.refresh()
         else:
             write_file(FileState(SOURCE))
         names = {"Packages", *(one.file for one in entries)} if entries else set()
@@ -198,21 +204,33 @@ class _Folder:
         if copies:
             self._do("cp", "--", *copies.values(), self._partial, timeout=_COPY)
         if downloads:
-            names = [f"{name}={version}" for name, version in sorted(downloads.items())]
-            answer = self._download(*names)
-            if not answer.ok and "404" in answer.last_output():
-                # Lists can be older than the repository, which has dropped one of them.
-                for one in names:
-                    self._download(one)
-            else:
-                _check(("apt-get", "download"), answer)
+            self._download([f"{name}={version}" for name, version in sorted(downloads.items())])
         return [self._take(path, versions) for path in glob_files(f"{self._partial}/*.deb")]
 
-    def _download(self, *names: str) -> Result:
+    def _download(self, names: Sequence[str]) -> None:
+        """Download packages, without those that their repository has dropped.
+
+        :raises KubegpuError: a download failed for another reason.
+        """
+        # For both attempts: an upgrade waits for it with nodes out of work.
+        deadline = time.monotonic() + min(_DOWNLOAD * len(names), _LONGEST)
+        if self._is_had(names, deadline):
+            return
+        # Lists can be older than the repository: the others are to be had.
+        for one in names:
+            self._is_had([one], deadline)
+
+    def _is_had(self, names: Sequence[str], deadline: float) -> bool:
+        """Download packages; return whether the repository has all of them."""
         # apt-get writes to its working directory.
         script = 'cd "$1" && shift && exec apt-get -qq download "$@"'
         argv = ("sh", "-c", script, "sh", self._partial, *names)
-        return self._host.manager.run(argv, timeout=min(_DOWNLOAD * len(names), _LONGEST))
+        left = max(1, round(deadline - time.monotonic()))
+        answer = self._host.manager.run(argv, timeout=left)
+        if not answer.ok and "404" in answer.last_output():
+            return False
+        _check(("apt-get", "download"), answer)
+        return True
 
     def _take(self, path: str, versions: Mapping[str, str]) -> Saved:
         """Move a file of the right version to its place; return its entry."""
@@ -230,7 +248,7 @@ class _Folder:
         self._do("mv", "-f", "--", path, f"{FOLDER}/{file}")
         return Saved(name, version, file, paragraph(control, file, size, digest))
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Let apt read the index of the folder, and of no other repository."""
         argv = (
             *("apt-get", "-qq", "update", "-o", f"Dir::Etc::sourcelist={SOURCE}"),
@@ -244,8 +262,10 @@ class _Folder:
 
 def _check(argv: Sequence[str], answer: Result) -> str:
     if not answer.ok:
+        failed = f"failed with status {answer.rc}"
+        failed = "did not end in time" if answer.rc == TIMED_OUT else failed
         raise KubegpuError(
-            f"Packages could not be saved: {argv[0]} failed with status {answer.rc}.",
+            f"Packages could not be saved: {argv[0]} {failed}.",
             evidence=answer.last_output(),
             next_step=f"Look at the message. {FOLDER} needs space for the packages.",
         )

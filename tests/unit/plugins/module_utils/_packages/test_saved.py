@@ -10,6 +10,7 @@ tests/integration/packages/test_packages_live.py has the real ones.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import subprocess
 
 import pytest
@@ -40,6 +41,10 @@ class Node:
     def __init__(self, folder):
         self.repository = {name: [version] for name, version in OLD.items()}
         self.downloaded, self.refreshed, self.fails = [], 0, ""
+        # The saved packages that apt knows of, and the time limits of downloads.
+        self.read, self.limits = {}, []
+        # What a download fails with, by name.
+        self.errors = {}
         # What the repository has dropped since its lists were read.
         self.dropped = ()
         self.sources = folder / "sources"
@@ -49,8 +54,9 @@ class Node:
         if self.fails and self.fails in words:
             return Result(100, "", "E: No space left on device")
         if words[0] == "apt-cache":
-            lines = (f"{one} | {version} | x\n" for one in words[2:]
-                     for version in self.repository.get(one, ()))  # fmt: skip
+            offers = (self.repository, self.read)
+            lines = (f"{one} | {version} | x\n" for one in words[2:] for offer in offers
+                     for version in offer.get(one, ()))  # fmt: skip
             return Result(0, "".join(lines), "")
         if words[0] == "dpkg-deb":
             with open(words[2], encoding="utf-8") as file:
@@ -58,12 +64,17 @@ class Node:
         if words[:3] == ["apt-get", "-qq", "update"]:
             assert f"Dir::Etc::sourcelist={saved.SOURCE}" in words
             self.refreshed += 1
+            index = (self.folder / "Packages").read_text(encoding="utf-8")
+            self.read = {one.name: [one.version] for one in saved.parse_index(index)}
             return Result(0, "", "")
         if words[0] == "sh":
+            self.limits.append(timeout)
             for one in words[5:]:
                 name, version = one.split("=")
                 if name in self.dropped:
                     return Result(100, "", f"E: Failed to fetch {name}: 404  Not Found")
+                if name in self.errors:
+                    return self.errors[name]
                 assert version in self.repository[name]
                 self.downloaded.append(one)
                 self.put(words[4], name, version)
@@ -157,25 +168,55 @@ def test_what_a_repository_has_dropped_since_its_lists_were_read(node):
     assert not again["changed"] and again["not_available"] == ["libcuda1"]
 
 
+def test_a_download_that_fails_otherwise_is_no_package_that_was_dropped(node):
+    node.dropped = ("libcuda1",)
+    node.errors = {"nvidia-driver": Result(100, "", "E: Could not resolve the proxy")}
+    given = {"name": "x", "state": "saved", "package_manager": "apt", "packages": OLD}
+    answer = run_module(package_set.main, given)
+    assert answer["failed"] and "apt-get failed with status 100" in answer["cause"]
+    assert "resolve the proxy" in answer["evidence"] and not node.source.exists()
+    node.errors = {"nvidia-driver": Result(124, "", "")}
+    assert "apt-get did not end in time" in run_module(package_set.main, given)["cause"]
+
+
+def test_all_downloads_together_have_one_time_limit(node, monkeypatch):
+    """The Lease of an upgrade lasts as long."""
+    node.dropped = ("libcuda1",)
+    now = itertools.count(0, 700)
+    monkeypatch.setattr(saved.time, "monotonic", lambda: next(now))
+    saved.save_packages(Host(lambda: Apt(node), 0), OLD, check_mode=False)
+    assert node.limits == [500, 1, 1]
+
+
 def test_what_a_repository_offers_is_downloaded_and_not_copied(node):
     node.put(node.archives, "libcuda1", OLD["libcuda1"])
     save(OLD)
     assert len(node.downloaded) == 2
 
 
-@pytest.mark.parametrize("left", ["partial", "file", "index"])
+@pytest.mark.parametrize("left", ["partial", "file", "index", "source", "lists"])
 def test_what_a_killed_run_left_is_repaired(node, left):
     save(OLD)
+    # Only what is saved is left, which apt has to know.
+    node.repository = {}
     if left == "partial":
         (node.folder / "partial").mkdir()
         node.put(node.folder / "partial", "other", "1")
     elif left == "file":
         node.put(node.folder, "other", "1")
-    else:
+    elif left == "index":
         # Somebody removed a file that apt would offer.
+        node.repository = {name: [version] for name, version in OLD.items()}
         (node.folder / "nvidia-driver_550.163.01-1.deb").unlink()
+    else:
+        # The run ended before apt has read the index.
+        node.read = {}
+        if left == "source":
+            node.source.unlink()
     assert save(OLD)["changed"]
-    assert len(there(node)) == 3 and not save(OLD)["changed"]
+    assert len(there(node)) == 3 and node.read.keys() == OLD.keys() and node.source.exists()
+    refreshed = node.refreshed
+    assert not save(OLD)["changed"] and node.refreshed == refreshed
 
 
 def test_a_failure_names_command_and_message_and_keeps_what_was_saved(node):
