@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import yaml
 from ansible.playbook.task_include import TaskInclude
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import saved
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import calls_for_way_back
 
 ROLES = Path(__file__).parents[3] / "roles"
@@ -38,6 +40,12 @@ def test_the_record_goes_before_what_belongs_to_it():
         )
     ]
     assert order == sorted(order)
+
+
+def test_the_lease_outlasts_the_saving_of_packages():
+    text = read("vars/main.yml")["__gpu_upgrade_lease_duration"]
+    (seconds,) = re.findall(r"\((\d+) if gpu_upgrade_save_packages", text)
+    assert int(seconds) > saved._LONGEST + saved._COPY
 
 
 def test_a_record_is_used_on_a_node_that_a_run_holds_only():
