@@ -22,6 +22,7 @@ description:
     V(problem) the finding of a call that failed as a whole.
   - V(gate) returns the findings that keep a node from taking pods again, and V(way_back) whether
     the earlier versions could help.
+  - V(not_saved) returns what is noted of a node whose packages were to be saved.
   - V(restored) returns the findings for what the way back did not restore.
   - V(report) returns the content of the report, and V(report_rows) its table.
 positional: _input, what, hostvars
@@ -31,15 +32,16 @@ options:
       The hosts of the play; with V(select) and V(stop) those of the batch, with V(plan_rows) the
       plan, with V(report_rows) the report, with V(gate) the layers of the verification, with
       V(way_back) findings, with V(restored) the record of the node, with V(taken)
-      results of M(kubegpu.nodes.gpu_node_maintenance), with V(problem) one of them.
+      results of M(kubegpu.nodes.gpu_node_maintenance), with V(problem) one of them, with V(not_saved)
+      the result of M(kubegpu.nodes.package_set).
     type: raw
     required: true
   what:
     description: What is returned.
     type: str
     choices:
-      [plan, plan_rows, hosts, serial, select, stop, taken, problem, gate, way_back, restored,
-      report, report_rows]
+      [plan, plan_rows, hosts, serial, select, stop, taken, problem, not_saved, gate, way_back,
+      restored, report, report_rows]
     required: true
   hostvars:
     description: Ansible's C(hostvars).
@@ -117,6 +119,14 @@ options:
   host:
     description: The host, with V(taken).
     type: str
+  packages:
+    description: The packages that a way back would install, with their versions, with V(not_saved).
+    type: dict
+    default: {}
+  rollback:
+    description: The variable of the role, with V(not_saved).
+    type: str
+    default: try
   began:
     description: When the run began, with V(report).
     type: str
@@ -142,7 +152,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    With V(plan), V(report), V(taken) and V(problem) a dictionary, with V(stop) a text, which is
+    With V(plan), V(report), V(taken), V(problem) and V(not_saved) a dictionary, with V(stop) a text, which is
     empty if the batch may be started, with V(way_back) a boolean, otherwise a list.
   type: raw
 """
@@ -153,7 +163,9 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 
 _OF_HOSTS = ("plan", "hosts", "serial", "select", "stop", "report")
-_OF_RESULTS = ("plan_rows", "taken", "problem", "gate", "way_back", "restored", "report_rows")
+_OF_RESULTS = (
+    "plan_rows", "taken", "problem", "not_saved", "gate", "way_back", "restored", "report_rows",
+)  # fmt: skip
 Hostvars = Mapping[str, Mapping[str, Any]]
 
 
@@ -234,6 +246,9 @@ def _of_results(what: str, value: Any, given: Mapping[str, Any]) -> Any:
         return result.taken(value, given["host"])
     if what == "problem":
         return result.problem(value)
+    if what == "not_saved":
+        required = given.get("rollback") == "require"
+        return result.not_saved(value, given.get("packages") or {}, required=required)
     return result.plan_rows(value) if what == "plan_rows" else result.rows(value)
 
 

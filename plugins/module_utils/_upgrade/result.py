@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
@@ -94,6 +94,36 @@ def problem(answer: Object) -> dict[str, str]:
     }
 
 
+def not_saved(answer: Object, needed: Collection[str], *, required: bool) -> dict[str, Any]:
+    """Return what is noted of a node whose packages were to be saved; empty if they were.
+
+    Nothing was changed on it yet.
+
+    :param answer: the result of ``package_set`` with ``state: saved``.
+    :param needed: the packages that a way back would install.
+    :param required: whether a node without a way back is not upgraded.
+    """
+    missing = answer.get("not_available")
+    lost = sorted({*(missing or ())} & {*needed})
+    if missing is not None and not lost:
+        return {}
+    cause = str(answer.get("cause") or answer.get("msg") or "the module gave no reason")
+    if lost:
+        cause = f"no repository has the installed versions of {', '.join(lost)}, nor has apt a copy"
+    finding = Finding(
+        "not_saved",
+        f"The packages that a way back would install are not all saved: {cause.rstrip('.')}.",
+        str(answer.get("evidence") or ""),
+        "Repair what the message names, and run the upgrade again. With gpu_upgrade_rollback: try "
+        "nodes are upgraded all the same.",
+    ).as_problem()
+    if answer.get("lost_connection"):
+        return {"outcome": UNREACHABLE, "findings": [finding]}
+    if required:
+        return {"outcome": BLOCKED, "findings": [finding]}
+    return {"warnings": [finding]}
+
+
 def outcome_of(plan: Object, result: Object | None, *, checked: bool) -> str:
     """Return how a host ended.
 
@@ -155,6 +185,7 @@ def _host(plan: Object, result: Object, *, checked: bool) -> dict[str, Any]:
         "to": result.get("to") or {},
         "evicted": result.get("evicted") or [],
         "findings": result.get("findings") or [*plan["findings"], *plan["blocks"]],
+        "warnings": result.get("warnings") or [],
         "rolled_back_because": result.get("rolled_back_because") or "",
         "passed": bool(result.get("passed")),
     }
@@ -180,6 +211,7 @@ def rows(data: Object) -> list[dict[str, Any]]:
     for name, one in data["hosts"].items():
         outcome = one["outcome"]
         notes = [_note(finding) for finding in one["findings"]] if outcome != DONE else []
+        notes += [_note(warning) for warning in one["warnings"]]
         if one["rolled_back_because"]:
             # After a good way back, a hook or the release may fail.
             good = outcome == ROLLED_BACK or one["passed"]

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import (
@@ -15,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.quorum import Quorum
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import (
+    not_saved,
     plan_rows,
     report,
     rows,
@@ -38,6 +41,14 @@ ALL = [layer("pci"), layer("nvml"), layer("allocatable"), layer("pod")]
 WELL = {"findings": [], "new": []}
 LOST = {"code": "gpu_lost", "severity": "error", "address": "0000:05:00.0", "cause": "It is lost.",
         "evidence": "Xid 79", "next_step": "power"}  # fmt: skip
+
+
+def dcgm(status):
+    """Return what dcgmi diag printed, with a test that ended so."""
+    result = {"entity_group": "GPU", "entity_id": 0, "status": status, "warnings": []}
+    tests = [{"name": "memory", "results": [result]}]
+    diag = {"DCGM Diagnostic": {"test_categories": [{"category": "Hardware", "tests": tests}]}}
+    return {"rc": 226 if status == "Fail" else 0, "stdout": json.dumps(diag), "stderr": ""}
 
 
 def verdict(**given):
@@ -70,6 +81,13 @@ def test_a_good_node_passes():
         # The same after the soak is told once.
         ({"health": [{"new": [LOST]}, {"new": [LOST]}]}, ["gpu_lost"]),
         ({"gates": ("layers",), "health": [{"new": [LOST]}], "layers": ALL[:2]}, []),
+        ({"gates": ("dcgm",), "diag": dcgm("Pass")}, []),
+        ({"gates": ("dcgm",), "diag": dcgm("Fail")}, ["dcgm_failed"]),
+        ({"gates": ("dcgm",), "diag": dcgm("Warn")}, []),
+        ({"gates": (*GATES, "dcgm"), "diag": {"rc": 127}}, ["dcgm_not_run"]),
+        ({"gates": ("dcgm",), "diag": {"rc": 124, "stdout": ""}}, ["dcgm_not_run"]),
+        # The task is skipped where it is not asked for.
+        ({"gates": GATES, "diag": {"skipped": True}}, []),
     ],
 )
 def test_what_keeps_a_node_out(given, found):
@@ -123,6 +141,9 @@ def test_the_way_back_is_for_what_is_wrong_with_the_node():
     assert not calls_for_way_back([{"code": "gate_failed"}, {"code": "not_verified"}])
     # A hook before the change tells nothing of the change, also of one that an earlier run began.
     assert not calls_for_way_back([{"code": "early_hook_failed"}])
+    # A test that failed shows something of the GPUs, one that did not run nothing.
+    assert calls_for_way_back([{"code": "dcgm_failed"}])
+    assert not calls_for_way_back([{"code": "dcgm_not_run"}])
     assert calls_for_way_back([{"code": "hook_failed"}])
 
 
@@ -214,6 +235,47 @@ def test_a_run_is_ok_if_all_are_done_or_need_nothing():
     assert told(plan(planned("a")), checked=True)["hosts"]["a"]["outcome"] == "planned"
     assert told(plan(planned("a")), checked=True)["ok"]
     assert not told(plan(planned("a"), refused=True), checked=True)["ok"]
+
+
+FULL = {"failed": False, "cause": "apt-get failed.", "evidence": "E: No space", "msg": "x"}
+LOST_AT_SAVE = {"failed": False, "msg": "a became unreachable", "lost_connection": True}
+
+
+@pytest.mark.parametrize(
+    ("answer", "required", "outcome"),
+    [
+        ({"not_available": []}, True, None),
+        # Of a part that is not changed.
+        ({"not_available": ["nvidia-container-toolkit"]}, True, None),
+        ({"not_available": ["nvidia-open"]}, True, "blocked"),
+        ({"not_available": ["nvidia-open"]}, False, ""),
+        (FULL, True, "blocked"),
+        (FULL, False, ""),
+        (LOST_AT_SAVE, True, "unreachable"),
+        (LOST_AT_SAVE, False, "unreachable"),
+    ],
+)
+def test_packages_that_are_not_saved_end_an_upgrade_only_where_a_way_back_is_required(
+    answer, required, outcome
+):
+    noted = not_saved(answer, {"nvidia-open": "550.1-1"}, required=required)
+    if outcome is None:
+        assert noted == {}
+        return
+    (finding,) = noted["findings" if outcome else "warnings"]
+    assert finding["code"] == "not_saved" and finding["next_step"]
+    assert noted.get("outcome", "") == outcome
+    told_by = answer.get("cause") or answer.get("msg") or "nvidia-open"
+    assert told_by.rstrip(".") in finding["cause"] and ".." not in finding["cause"]
+    assert finding["evidence"] == answer.get("evidence", "")
+
+
+def test_a_warning_is_told_of_a_node_that_is_done():
+    noted = {"outcome": "done", **not_saved(FULL, {}, required=False)}
+    data = told(plan(planned("a"), planned("b")), {"a": noted, "b": {"outcome": "done"}})
+    assert data["ok"] and data["hosts"]["a"]["warnings"] == noted["warnings"]
+    first, second = rows(data)
+    assert "apt-get failed" in first["notes"][0] and second["notes"] == []
 
 
 @pytest.mark.parametrize("checked", [False, True])
