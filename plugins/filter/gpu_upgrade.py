@@ -32,8 +32,8 @@ options:
       The hosts of the play; with V(select) and V(stop) those of the batch, with V(plan_rows) the
       plan, with V(report_rows) the report, with V(gate) the layers of the verification, with
       V(way_back) findings, with V(restored) the record of the node, with V(taken)
-      results of M(kubegpu.nodes.gpu_node_maintenance), with V(problem) one of them, with V(not_saved)
-      the result of M(kubegpu.nodes.package_set).
+      results of M(kubegpu.nodes.gpu_node_maintenance), with V(problem) one of them, with
+      V(not_saved) the result of M(kubegpu.nodes.package_set).
     type: raw
     required: true
   what:
@@ -71,6 +71,12 @@ options:
   ways_back:
     description: >-
       Results of M(kubegpu.nodes.package_set) with C(state=available) by host, with V(plan).
+    type: dict
+    default: {}
+  savable:
+    description: >-
+      Results of M(kubegpu.nodes.package_set) with C(state=saved) in check mode, for those that no
+      repository has, by host, with V(plan).
     type: dict
     default: {}
   not_read:
@@ -152,8 +158,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    With V(plan), V(report), V(taken), V(problem) and V(not_saved) a dictionary, with V(stop) a text, which is
-    empty if the batch may be started, with V(way_back) a boolean, otherwise a list.
+    With V(plan), V(report), V(taken), V(problem) and V(not_saved) a dictionary, with V(stop) a
+    text, which is empty if the batch may be started, with V(way_back) a boolean, otherwise a list.
   type: raw
 """
 
@@ -197,6 +203,7 @@ def _of_hosts(what: str, hosts: Sequence[str], hostvars: Hostvars, given: Mappin
             given.get("nodes") or {},
             given.get("drains") or (),
             given.get("ways_back") or {},
+            given.get("savable") or {},
             given.get("not_read") or (),
         )
     if what == "hosts":

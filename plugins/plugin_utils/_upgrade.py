@@ -41,6 +41,7 @@ def plan_hosts(
     nodes: Mapping[str, Object],
     drains: Sequence[Object] = (),
     ways_back: Mapping[str, Object] | None = None,
+    savable: Mapping[str, Object] | None = None,
     not_read: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the plan of the hosts as JSON values.
@@ -51,6 +52,7 @@ def plan_hosts(
     :param nodes: all nodes of the cluster by name, as ``gpu_cluster_info`` has them.
     :param drains: results of ``gpu_node_maintenance`` for drains in check mode.
     :param ways_back: results of ``package_set`` with ``state: available``, by host.
+    :param savable: results of ``package_set`` with ``state: saved`` in check mode, by host.
     :param not_read: the hosts that did not answer when the run began.
     :raises InputError: a value is wrong.
     """
@@ -58,14 +60,17 @@ def plan_hosts(
     without = bool(cluster.get("without_cluster"))
     drained = {host: row for result in drains for host, row in (result.get("nodes") or {}).items()}
     labels = {name: node["labels"] for name, node in nodes.items()}
+    request = read_request(options)
     plan = plan_upgrade(
-        read_request(options),
+        request,
         [
             _with_way_back(
                 _host(
                     host, hostvars[host], rows.get(host), drained.get(host), labels, without=without
                 ),
                 (ways_back or {}).get(host) or {},
+                (savable or {}).get(host) or {},
+                request.run,
             )
             for host in hosts
         ],
@@ -81,12 +86,17 @@ def _names(rows: Mapping[str, Object]) -> set[str]:
     return {str(row.get("node") or "") for row in rows.values()}
 
 
-def _with_way_back(host: Host, answer: Object) -> Host:
-    """Return the host with what its package manager said, if it was asked."""
+def _with_way_back(host: Host, answer: Object, savable: Object, run: str) -> Host:
+    """Return the host with what its package manager said, if it was asked.
+
+    :param savable: what it said of saving those that no repository has.
+    :param run: the name of the run. On a node that it holds already nothing is saved.
+    """
     missing = answer.get("not_available")
     if missing is None and answer and not answer.get("skipped"):
         return replace(host, unasked=str(answer.get("cause") or answer.get("msg") or "no message"))
-    return replace(host, missing=tuple(missing or ()))
+    saved = (savable.get("packages") or {}) if host.held_by != run else {}
+    return replace(host, missing=tuple(name for name in missing or () if name not in saved))
 
 
 def _rows(cluster: Object) -> dict[str, Object]:

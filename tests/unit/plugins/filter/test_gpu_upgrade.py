@@ -119,6 +119,26 @@ def test_packages_that_no_repository_has_are_told_before(rollback, refused):
     assert plan["refused"] is refused
 
 
+def test_packages_that_can_be_saved_are_no_refusal():
+    """On a node that an earlier run left nothing is saved."""
+    missing = {"not_available": ["nvidia-driver-550", "cuda-toolkit-12-4"]}
+    had = {"not_available": [], "packages": {"nvidia-driver-550": {"version": "550.1-1"}}}
+    installed = {"ansible_facts": {"gpu_node": {"driver": {"installed": "550.1"}}}}
+    plan, _hostvars = planned(
+        dict.fromkeys(HOSTS, installed),
+        options={"rollback": "require"},
+        cluster=cluster(gpu3=row("gpu3", held_by="gpu-upgrade", unschedulable=True)),
+        ways_back={
+            "gpu1": {"not_available": ["nvidia-driver-550"]}, "gpu2": missing,
+            "gpu3": {"not_available": ["nvidia-driver-550"]},
+        },
+        savable={"gpu1": had, "gpu2": had, "gpu3": had},
+    )  # fmt: skip
+    codes = {name: [one["code"] for one in own["findings"]] for name, own in plan["hosts"].items()}
+    assert codes == {"gpu1": [], "gpu2": ["no_way_back"], "gpu3": ["no_way_back"]}
+    assert "versions of cuda-toolkit-12-4:" in plan["hosts"]["gpu2"]["findings"][0]["cause"]
+
+
 def test_hosts_are_selected_by_their_outcome_and_their_pods():
     _plan, hostvars = planned({"gpu3": {"nvidia_driver_plan": {"work": True}}})
     outcomes = {"gpu1": "", "gpu2": "failed", "gpu3": ""}
