@@ -79,12 +79,16 @@ class ActionModule(ActionBase):
         done = place / "done" / host
         with (place / "calls").open("a") as calls:
             calls.write(json.dumps([host, NAME, self._task.args.get("state")]) + "\\n")
+        if NAME == "package_set":
+            with (place / "packages").open("a") as given:
+                how = "check" if self._task.check_mode else ""
+                given.write(json.dumps([host, how, self._task.args]) + "\\n")
         lost = task_vars.get("standin_lost")
         called = [json.loads(line)[:2] for line in (place / "calls").read_text().splitlines()]
         behind = NAME == "gpu_node_facts" and [host, "nvidia_driver"] in called
         if lost == NAME or (lost == "reboot" and behind):
             raise AnsibleConnectionFailure("No route to host")
-        if task_vars.get("standin_fails") == NAME:
+        if task_vars.get("standin_fails") in (NAME, f"{{NAME}} {{self._task.args.get('state')}}"):
             return {{**result, "failed": True, "msg": "It did not build.\\nSeen: gcc"}}
         if NAME == "gpu_node_facts":
             after = "after" if done.exists() or task_vars.get("standin_done") else "before"

@@ -11,6 +11,7 @@ The drain itself is tested on a real API server (tests/integration/cluster/test_
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -201,10 +202,23 @@ def test_a_layout_of_mig_is_changed_after_the_pods_left(nodes, tmp_path):
     assert nodes.held() == {} and nodes.records() == []
 
 
-def test_packages_are_saved_before_the_change_and_after_it(nodes):
+def saves(folder, how=""):
+    """Return the calls that save packages: the host and the options."""
+    lines = (folder / "packages").read_text(encoding="utf-8").splitlines()
+    calls = [json.loads(line) for line in lines]
+    return [(host, args) for host, was, args in calls if args["state"] == "saved" and was == how]
+
+
+def test_packages_are_saved_before_the_change_and_after_it(nodes, tmp_path):
     """Not on a node that an earlier run left: what is saved there is of the versions before."""
     nodes.cluster(gpu2={"unschedulable": True, "held_by": "gpu-upgrade", "was": False})
-    run, report = nodes.upgrade(hosts(2), gpu_upgrade_save_packages=True, **FOUR)
+    for name in ("before", "after"):
+        facts = json.loads((tmp_path / name).read_text(encoding="utf-8"))
+        facts["driver"]["packages"]["libnvidia-gl:i386"] = "1-1"
+        (tmp_path / name).write_text(json.dumps(facts), encoding="utf-8")
+    proxies = {"http_proxy": "http://a.example:1", "https_proxy": "http://b.example:1"}
+    given = {"gpu_upgrade_save_packages": True, "kubegpu_proxy": proxies}
+    run, report = nodes.upgrade(hosts(2), **given, **FOUR)
     assert run.status == 0, run.screen
     assert outcomes(report) == dict.fromkeys(hosts(2), "done")
     saved = ("package_set", "saved")
@@ -215,6 +229,58 @@ def test_packages_are_saved_before_the_change_and_after_it(nodes):
         change = [one[0] for one in order].index("nvidia_driver")
         assert order.index(saved) < change or host == "gpu2"
         assert change < last < order.index(("gpu_node_maintenance", "released"))
+    found = saves(tmp_path)
+    for _host, args in found:
+        # Without those of a second architecture, and through the proxies.
+        assert args["packages"] and not [name for name in args["packages"] if ":" in name]
+        assert {name: args[name] for name in proxies} == proxies and "no_proxy" not in args
+    drivers = {version: f"{version}-1" for version in (OLD, NEW)}
+    versions = [
+        (host, [name for name, one in drivers.items() if one in args["packages"].values()])
+        for host, args in found
+    ]
+    assert sorted(versions) == [("gpu1", [OLD]), ("gpu1", [NEW]), ("gpu2", [NEW])]
+
+
+@pytest.mark.parametrize(
+    ("rollback", "status", "outcome"), [("try", 0, "done"), ("require", 2, "blocked")]
+)
+def test_packages_that_cannot_be_saved(nodes, rollback, status, outcome):
+    """A warning, or nothing is changed: no pod leaves."""
+    own = {"gpu1": {"standin_fails": "package_set saved"}}
+    given = {"gpu_upgrade_save_packages": True, "gpu_upgrade_rollback": rollback}
+    run, report = nodes.upgrade(hosts(1, **own), **given)
+    assert run.status == status, run.screen
+    assert outcomes(report) == {"gpu1": outcome}
+    (finding,) = report["hosts"]["gpu1"]["warnings" if outcome == "done" else "findings"]
+    assert finding["code"] == "not_saved" and "It did not build." in finding["cause"]
+    assert nodes.held() == {} and nodes.records() == []
+    assert (("gpu1", "gpu_node_maintenance", "drained") in run.calls) is (outcome == "done")
+    assert "The packages that a way back would install are not all saved" in run.words()
+
+
+def test_a_test_of_dcgm_that_fails_leads_to_the_way_back(nodes, tmp_path, monkeypatch):
+    result = {"entity_group": "GPU", "entity_id": 0, "status": "STATUS", "warnings": []}
+    tests = [{"category": "Hardware", "tests": [{"name": "memory", "results": [result]}]}]
+    printed = json.dumps({"DCGM Diagnostic": {"test_categories": tests}})
+    program = tmp_path / "programs" / "dcgmi"
+    program.parent.mkdir()
+    # It fails with the new driver.
+    program.write_text(
+        f"#!/bin/sh\necho \"$@\" >> '{tmp_path}/diags'\n"
+        f"[ -e '{tmp_path}/done/gpu1' ] && status=Fail || status=Pass\n"
+        f"echo '{printed}' | sed \"s/STATUS/$status/\"\n",
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    run, report = nodes.upgrade(hosts(1), gpu_upgrade_gate=["layers", "dcgm"])
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "rolled_back"}
+    because = report["hosts"]["gpu1"]["rolled_back_because"]
+    assert "The test memory of DCGM failed for GPU 0." in because
+    asked = (tmp_path / "diags").read_text(encoding="utf-8").splitlines()
+    assert asked == ["diag --run 1 --json"] * 2
 
 
 @pytest.mark.parametrize("state", ["cordoned", "drained", "released"])
