@@ -5,12 +5,14 @@
 """gpu_node_health over ssh on nodes with systemd and a journal of their own.
 
 The PCI tree and nvidia-smi are stand-ins. The log is the real one of this machine's kernel. Lines
-of NVIDIA's driver come from a stand-in of journalctl in front of it: nothing is written to the log.
+of NVIDIA's driver come from a stand-in of journalctl in front of it: nothing is written to the log,
+which each test looks at. The nodes cannot have /dev/kmsg read-only: journald opens it for both.
 """
 
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -27,10 +29,22 @@ SECRET = "hunter2"
 @pytest.fixture
 def node(fleet):
     (node,) = (one for one in fleet if one.name == NODE)
+    before = written(node)
     saved = "cp -a /usr/bin/nvidia-smi /usr/bin/journalctl /root/"
     execute(node, "sh", "-c", saved)
     yield node
     execute(node, "sh", "-c", "mv /root/nvidia-smi /root/journalctl /usr/bin/")
+    assert written(node) - before == set()
+
+
+def written(node):
+    """Return the lines of a driver, or of ours, that programs have put into the machine's log.
+
+    The node has the machine's kernel. It marks what is written to /dev/kmsg as not its own.
+    """
+    assert execute(node, "dmesg", "--kernel"), "the log cannot be read"
+    lines = execute(node, "dmesg", "--userspace").splitlines()
+    return {line for line in lines if re.search(r"NVRM|\bS?Xid\b|kubegpu", line)}
 
 
 def health(pattern=NODE, **options):
@@ -82,7 +96,8 @@ def test_a_driver_that_hangs_is_told_in_its_time_and_leaves_no_process(node):
     replace(node, "nvidia-smi", "trap '' TERM INT HUP\nwhile :; do sleep 1; done\n")
     answer = health(timeout=5)[NODE]
     (hang,) = answer["hangs"]
-    assert 5 <= hang["seconds"] < answer["seconds"] < 120 and not hang["left"]
+    # The limit is once for nvidia-smi and once for all logs; a busy machine is slow at the rest.
+    assert 5 <= hang["seconds"] < 20 and answer["seconds"] < 40 and not hang["left"]
     assert ("driver_hangs", "error") in codes(answer["findings"])
     # sysfs and the log were read all the same.
     assert answer["gpus"] and answer["logs"]
