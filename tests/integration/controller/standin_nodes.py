@@ -110,10 +110,15 @@ class ActionModule(ActionBase):
             done.unlink(missing_ok=True)
         elif NAME == "nvidia_driver":
             done.touch()
+        missing, packages = task_vars.get("standin_missing", []), {{}}
+        if NAME == "package_set" and self._task.args.get("state") == "saved":
+            # What no repository has may be in the cache of the package manager.
+            missing = [one for one in missing if one not in task_vars.get("standin_cached", [])]
+            packages = {{one: {{}} for one in self._task.args["packages"] if one not in missing}}
         answer = {{"changed": NAME not in LOOKING, "reboot_required": lost == "reboot",
                   "reboot_reason": "", "nodes": {{}},
-                  "not_available": task_vars.get("standin_missing", []),
-                  "packages": {{}}, "left": [], "restart_required": []}}
+                  "not_available": missing, "packages": packages, "left": [],
+                  "restart_required": []}}
         return {{**result, **answer}}
 """
 

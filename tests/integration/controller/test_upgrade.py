@@ -259,6 +259,25 @@ def test_packages_that_cannot_be_saved(nodes, rollback, status, outcome):
     assert "The packages that a way back would install are not all saved" in run.words()
 
 
+def test_what_is_in_the_cache_of_the_package_manager_is_a_way_back(nodes, tmp_path):
+    """Where it is saved before the change."""
+    facts = json.loads((tmp_path / "before").read_text(encoding="utf-8"))
+    name, *_others = sorted(facts["driver"]["packages"])
+    own = {"standin_missing": [name]}
+    nodes_of = hosts(2, gpu1={**own, "standin_cached": [name]}, gpu2=own)
+    given = {"gpu_upgrade_rollback": "require", "gpu_upgrade_on_refusal": "skip"}
+    run, report = nodes.upgrade(nodes_of, "--check", gpu_upgrade_save_packages=True, **given)
+    assert outcomes(report) == {"gpu1": "planned", "gpu2": "refused"}, run.screen
+    assert [one["code"] for one in report["hosts"]["gpu2"]["findings"]] == ["no_way_back"]
+    # In check mode.
+    assert {call[1:] for call in changes(run)} == {("package_set", "saved")}
+    asked = saves(tmp_path, "check")
+    assert saves(tmp_path) == [] and nodes.held() == {} and nodes.records() == []
+    assert [(host, [*args["packages"]]) for host, args in asked] == [
+        ("gpu1", [name]), ("gpu2", [name]),
+    ]  # fmt: skip
+
+
 def test_a_test_of_dcgm_that_fails_leads_to_the_way_back(nodes, tmp_path, monkeypatch):
     result = {"entity_group": "GPU", "entity_id": 0, "status": "STATUS", "warnings": []}
     tests = [{"category": "Hardware", "tests": [{"name": "memory", "results": [result]}]}]
