@@ -119,7 +119,7 @@ def not_saved(answer: Object, needed: Collection[str], *, required: bool) -> dic
     ).as_problem()
     if answer.get("lost_connection"):
         return {"outcome": UNREACHABLE, "findings": [finding]}
-    if required:
+    if required and needed:
         return {"outcome": BLOCKED, "findings": [finding]}
     return {"warnings": [finding]}
 
