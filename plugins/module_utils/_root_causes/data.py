@@ -43,7 +43,8 @@ _RESTART_POD = "kubectl --namespace {namespace} delete pod {name}"
 _BELOW_NVML = (BUS, MODULE, GPU)
 #: Faults of a GPU with which the driver answers all the same: they explain nothing of its answer.
 ANSWERS = frozenset({
-    "fabric_manager_not_running", "fabric_manager_version", "imex_failed", "fabric_not_ready",
+    "fabric_manager_not_running", "fabric_manager_version", "fabric_nothing_to_do", "imex_failed",
+    "fabric_not_ready", "fabric_degraded", "nvswitch_event",
     "row_remap_failed", "row_remap_pending", "page_retirement_pending", "sram_threshold",
     "inforom_corrupt", "gpu_memory_contained", "ecc_pending", "mig_pending",
     "mig_without_instances", "mixed_mig_driver_bug", "compute_mode", "persistence_off",
@@ -52,7 +53,8 @@ ANSWERS = frozenset({
 _BELOW_TOOLKIT = (*_BELOW_NVML, NVML)
 _BELOW_RUNTIME = (*_BELOW_TOOLKIT, TOOLKIT)
 _BELOW_NODE = (*_BELOW_RUNTIME, RUNTIME)
-_BELOW_POD = (*_BELOW_NODE, NODE, PLUGIN)
+_BELOW_PLUGIN = (*_BELOW_NODE, NODE)
+_BELOW_POD = (*_BELOW_PLUGIN, PLUGIN)
 
 #: What explains a finding without a row, by the layer that its source sees.
 FOLLOWS: Mapping[str, tuple[str, ...]] = {
@@ -63,7 +65,7 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
     TOOLKIT: _BELOW_TOOLKIT,
     RUNTIME: _BELOW_RUNTIME,
     NODE: _BELOW_NODE,
-    PLUGIN: (*_BELOW_NODE, NODE),
+    PLUGIN: _BELOW_PLUGIN,
     POD: _BELOW_POD,
 }
 #: A pod that asks for no GPU notices these layers as missing in its container.
@@ -156,13 +158,19 @@ _OF_MODULE = (
 _OF_GPU = (
     Cause("fabric_manager_not_running", GPU, (BUS, MODULE), fix=_DRIVER),
     Cause("fabric_manager_version", GPU, (BUS, MODULE), fix=_DRIVER),
+    Cause("fabric_nothing_to_do", GPU, (BUS, MODULE), fix=_DRIVER, confidence=LIKELY),
     Cause("imex_failed", GPU, (BUS, MODULE), fix="systemctl restart nvidia-imex"),
     Cause("fabric_not_ready", GPU, (BUS, MODULE, "fabric_manager_not_running",
-                                    "fabric_manager_version", "imex_failed")),
+                                    "fabric_manager_version", "fabric_nothing_to_do",
+                                    "imex_failed")),
+    Cause("fabric_degraded", GPU, (BUS, MODULE, "fabric_manager_not_running",
+                                   "fabric_manager_version")),
     Cause("gpu_memory_error", GPU, (BUS,), fix=REBOOT),
     Cause("gsp_timeout", GPU, (BUS,), fix=REBOOT),
+    Cause("coherent_memory_error", GPU, (BUS,), fix=REBOOT, confidence=LIKELY),
     Cause("nvlink_error", GPU, (BUS,), fix=REBOOT),
     Cause("nvswitch_error", GPU, (BUS,), fix=REBOOT),
+    Cause("nvswitch_event", GPU, (BUS,)),
     Cause("row_remap_failed", GPU, (BUS,)),
     Cause("sram_threshold", GPU, (BUS,)),
     Cause("inforom_corrupt", GPU, (BUS,)),
@@ -253,6 +261,20 @@ _OF_RUNTIME = (
           fix=_TOOLKIT),
     Cause("nvml_unknown_error", RUNTIME, _BELOW_TOOLKIT,
           fix=f"nvidia_container_toolkit_runtime_cdi: true, then: {_TOOLKIT}"),
+    Cause("driver_libraries_missing", RUNTIME, _BELOW_RUNTIME, fix=_DRIVER, confidence=LIKELY),
+    Cause("docker_no_gpu_driver", RUNTIME, _BELOW_RUNTIME, fix=_TOOLKIT),
+    Cause("hook_called_directly", RUNTIME, _BELOW_RUNTIME, fix="docker run --runtime=nvidia "
+          "-e NVIDIA_VISIBLE_DEVICES=all, or nvidia_container_toolkit_settings: "
+          f"{{{{nvidia-container-runtime.mode: auto}}}}, then: {_TOOLKIT}"),
+    Cause("cdi_device_unknown", RUNTIME, _BELOW_RUNTIME,
+          fix="nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml"),
+    Cause("ldconfig_failed", RUNTIME, _BELOW_RUNTIME, fix="nvidia_container_toolkit_settings: "
+          "{{nvidia-container-cli.ldconfig: '@/sbin/ldconfig'}} (Ubuntu: '@/sbin/ldconfig.real'), "
+          f"then: {_TOOLKIT}"),
+    Cause("cgroup_rootless", RUNTIME, _BELOW_RUNTIME, fix="nvidia_container_toolkit_settings: "
+          f"{{{{nvidia-container-cli.no-cgroups: true}}}}, then: {_TOOLKIT}"),
+    Cause("cgroup_rules", RUNTIME, _BELOW_RUNTIME,
+          fix=f"nvidia_container_toolkit_version: 1.8 or later, then: {_TOOLKIT}"),
     Cause("nothing_injected", RUNTIME, _BELOW_RUNTIME, fix=_TOOLKIT),
     Cause("gpu_count_in_container", RUNTIME, (*_BELOW_RUNTIME, RUNTIME)),
     Cause("container_failed", RUNTIME, (*_BELOW_RUNTIME, RUNTIME), confidence=LIKELY),
@@ -289,12 +311,22 @@ _OF_PLUGIN = (
     Cause("plugin_without_gpu", PLUGIN),
     Cause("plugin_without_driver", PLUGIN, _BELOW_NODE, fix=_DRIVER),
     Cause("could_not_reach_nvml", PLUGIN, _BELOW_NODE, fix=_TOOLKIT),
+    Cause("plugin_gave_up", PLUGIN, _BELOW_PLUGIN, fix=_TOOLKIT),
+    Cause("mig_not_uniform", PLUGIN, _BELOW_PLUGIN,
+          fix=f"nvidia_device_plugin_mig_strategy: mixed, then: {_PLUGIN}"),
+    Cause("mig_strategy_unknown", PLUGIN, _BELOW_PLUGIN,
+          fix=f"nvidia_device_plugin_mig_strategy: none, single or mixed, then: {_PLUGIN}"),
+    Cause("discovery_no_token", PLUGIN, _BELOW_PLUGIN, fix=_PLUGIN),
+    Cause("discovery_no_rights", PLUGIN, _BELOW_PLUGIN,
+          fix=f"nvidia_device_plugin_feature_discovery_api: true, then: {_PLUGIN}"),
+    Cause("discovery_no_api", PLUGIN, _BELOW_PLUGIN,
+          fix=f"nvidia_device_plugin_feature_discovery_api: false, then: {_PLUGIN}"),
     Cause("runtime_changed", PLUGIN, _BELOW_NODE, fix=_RESTART_POD),
-    Cause("plugin_crash_loop", PLUGIN, (*_BELOW_NODE, NODE),
+    Cause("plugin_crash_loop", PLUGIN, _BELOW_PLUGIN,
           fix="correct what kubectl --namespace {namespace} logs --previous {name} says"),
-    Cause("not_registered", PLUGIN, (*_BELOW_NODE, NODE), fix=_RESTART_POD, confidence=LIKELY),
+    Cause("not_registered", PLUGIN, _BELOW_PLUGIN, fix=_RESTART_POD, confidence=LIKELY),
     Cause("gpu_unhealthy", PLUGIN, _BELOW_TOOLKIT, fix=f"after a repair: {_RESTART_POD}"),
-    Cause("wrong_count", PLUGIN, (*_BELOW_NODE, NODE), fix=_PLUGIN, confidence=LIKELY),
+    Cause("wrong_count", PLUGIN, _BELOW_PLUGIN, fix=_PLUGIN, confidence=LIKELY),
 )  # fmt: skip
 
 _OF_POD = (
@@ -322,6 +354,10 @@ _OF_POD = (
     Cause("cuda_driver_insufficient", POD, (MODULE,), fix=f"an older image, or "
           f"nvidia_driver_branch and: {_DRIVER}"),
     Cause("ptx_toolchain", POD, fix=f"an older image, or nvidia_driver_branch and: {_DRIVER}"),
+    Cause("cuda_driver_mismatch", POD, (MODULE,), fix="an image without cuda-compat, or "
+          "LD_LIBRARY_PATH without /usr/local/cuda/compat"),
+    Cause("forward_compatibility", POD, (MODULE,), fix=f"an image without cuda-compat, or "
+          f"nvidia_driver_branch and: {_DRIVER}"),
     Cause("no_kernel_image", POD),
     Cause("mps_not_reachable", POD),
     Cause("no_cuda_device", POD, (*_BELOW_POD, "asks_no_gpu")),

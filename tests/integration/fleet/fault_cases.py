@@ -271,6 +271,7 @@ HEALTH = {
     ),
     "imex-failed": _service("imex_failed", "nvidia-imex", "failed"),
     "fabric-not-ready": _mode("fabric_not_ready", **{"fabric/state": "In Progress"}),
+    "fabric-degraded": _mode("fabric_degraded", **{"fabric/health/summary": "Unhealthy"}),
     "gpu-memory-error": _values(
         "gpu_memory_error",
         (
@@ -286,6 +287,12 @@ HEALTH = {
         "nvswitch_error", "0000:c1:00.0",
         kernel=("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",),
     ),
+    "nvswitch-event": Fault(
+        "nvswitch_event", "0000:c1:00.0",
+        kernel=("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 10004, Non-fatal, Host_thermal_event",),
+    ),
+    # Only the number is known, no line of it.
+    "coherent-memory-error": _xid("coherent_memory_error", 159, ""),
     "row-remap-failed": _values(
         "row_remap_failed", (xid(64, "Row Remapper: Failed to remap row", gpu=GPU),),
         remapped_row_failure="Yes",

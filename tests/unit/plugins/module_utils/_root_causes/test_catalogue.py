@@ -523,6 +523,13 @@ NODE.update(
         for code in (
             "container_cli_missing",
             "hook_missing",
+            "driver_libraries_missing",
+            "docker_no_gpu_driver",
+            "hook_called_directly",
+            "cdi_device_unknown",
+            "ldconfig_failed",
+            "cgroup_rootless",
+            "cgroup_rules",
             "wrong_architecture",
             "module_not_loaded",
         )
@@ -552,6 +559,14 @@ NO_SMI = Result(127, "", "nvidia-smi: executable file not found in $PATH: unknow
 NODE["nothing_injected"] = (
     lambda: host(what=state(runtimes=(runtime(replace(in_container(NO_SMI), bare=True)),))),
     "nothing_injected",
+)
+NODE["fabric_nothing_to_do"] = (
+    lambda: fabric(
+        unit="failed",
+        needs=Needs((MANAGER,), "8 GPUs of an HGX B200"),
+        journal=WORDS["fabric_nothing_to_do"],
+    ),
+    "fabric_nothing_to_do",
 )
 NODE["container_failed"] = (partial(said_in_a_container, "something new"), "container_failed")
 

@@ -9,6 +9,8 @@ Where no test node can have a state, its record is named: PodSecurity (Kubernete
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.asked_pods import (
@@ -104,6 +106,14 @@ CLUSTER = {
         "pod_security",
     ),
 }  # fmt: skip
+WORDS = {row.code: row.example for row in FAILURES}
+CLUSTER.update({
+    code: (partial(pods_of_plugin, CRASHED, WORDS[code]), code)
+    for code in (
+        "plugin_gave_up", "mig_not_uniform", "mig_strategy_unknown", "discovery_no_token",
+        "discovery_no_rights", "discovery_no_api",
+    )
+})  # fmt: skip
 
 
 @pytest.mark.parametrize(("made", "code"), CLUSTER.values(), ids=CLUSTER)
@@ -187,9 +197,6 @@ PODS = {
 }  # fmt: skip
 
 
-WORDS = {row.code: row.example for row in FAILURES}
-
-
 def failed(reason, message="", **status):
     status = {"phase": "Failed", "reason": reason, "message": message, **status}
     return asked(pod("train", gpus=1, phase="Failed", status=status), node(gpus=1))
@@ -197,6 +204,15 @@ def failed(reason, message="", **status):
 
 ENDED = [{"name": "c", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}]
 NEW = {"type": "Warning", "reason": "FailedMount", "message": "something new"}
+PODS.update(
+    {
+        code: (
+            partial(asked, pod("train", gpus=1, phase="Failed"), node(gpus=1), log=WORDS[code]),
+            code,
+        )
+        for code in ("cuda_driver_mismatch", "forward_compatibility")
+    }
+)
 PODS.update({
     "gpu_limit_missing": (lambda: refused(WORDS["gpu_limit_missing"]), "gpu_limit_missing"),
     "priority_class_quota": (

@@ -39,6 +39,11 @@ PLAY = "ansible-playbook kubegpu.nodes.site --tags device_plugin"
     ("no_node_matches", POD, ("x.", "n1: it lacks the label a=b; n2: it is cordoned; 0/2", "y."),
      "kubectl uncordon n2"),
     ("no_node_matches", POD, ("x.", "n1: it lacks the label a=b; 0/2 nodes", "y."), ""),
+    ("cgroup_rootless", NODE, ("x.", "", "y."),
+     "nvidia_container_toolkit_settings: {nvidia-container-cli.no-cgroups: true}, then: "
+     "ansible-playbook kubegpu.nodes.site --limit gpu1 --tags toolkit,runtime"),
+    ("mig_not_uniform", NODE, ("x.", "", "y."),
+     f"nvidia_device_plugin_mig_strategy: mixed, then: {PLAY}"),
     ("drm_driver_not_loaded", NODE, ("x.", "", "Load it: modprobe amdgpu."), "modprobe amdgpu"),
 ])  # fmt: skip
 def test_the_fix_names_what_the_finding_is_about(code, subject, texts, fix):
