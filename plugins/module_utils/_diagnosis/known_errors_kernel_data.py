@@ -13,14 +13,25 @@ an Xid is in ``_nvidia/xids_data.py``. Only those that call for something have a
 from __future__ import annotations
 
 from .._nvidia.xids import XIDS
-from .._nvidia.xids_data import FOLLOW_STEP, NVLINK_STEP, READ, RESET, RESET_STEP, SOURCE
+from .._nvidia.xids_data import (
+    ACTIONS,
+    FOLLOW_STEP,
+    NVLINK_STEP,
+    POWER,
+    READ,
+    RESET,
+    RESET_STEP,
+    SOURCE,
+)
 from .known_error_types import KnownText
 
 _MODULES = "github.com/NVIDIA/open-gpu-kernel-modules 595.45.04: "
 _KERNEL = "the kernel's log"
 _GPU = "GPU {address}{device}"
 # The Xids that have a row of their own; gpu_lost is in known_errors_data.py.
-_OWN_ROWS = (48, 63, 64, 74, 79, 94, 95, 119, 120, 154, 159)
+_OWN_ROWS = (48, 63, 64, 74, 79, 94, 95, 119, 120, 154, 155, 159)
+# NVLink 5: the line says whether the error is fatal; otherwise nothing is to be done.
+_NVLINK5_FATAL = r"(?:14[4-9]|150)\b(?=[^\n]{0,200}?(?<!non-)\bfatal\b)"
 _RESETS = tuple(
     number for number, xid in XIDS.items() if xid.action == RESET and number not in _OWN_ROWS
 )
@@ -28,7 +39,7 @@ _RESETS = tuple(
 
 def _xid(
     code: str,
-    numbers: tuple[int, ...],
+    numbers: tuple[int | str, ...],
     cause: str,
     next_step: str,
     example: str,
@@ -82,11 +93,19 @@ KERNEL = (
     ),
     _xid(
         "nvlink_error",
-        (74,),
-        f"{_GPU} had an error on NVLink (Xid 74).",
+        (74, _NVLINK5_FATAL, 155),
+        f"{_GPU} had an error on NVLink (Xid {{number}}).",
         NVLINK_STEP,
         "NVRM: Xid (PCI:0003:00:00): 74, pid='<unknown>', name=<unknown>, NVLink: fatal error "
         "detected on link 14(0x0, 0x0, 0x10000, 0x0, 0x0, 0x0, 0x0)",
+    ),
+    _xid(
+        "power_cable",
+        (54,),
+        f"{_GPU} has no external power (Xid 54).",
+        ACTIONS[POWER][2],
+        # Only the number is known to be so (NVIDIA's catalogue); no line of it was found in public.
+        "NVRM: Xid (PCI:0000:05:00): 54, pid='<unknown>', name=<unknown>",
     ),
     _xid(
         "gsp_timeout",

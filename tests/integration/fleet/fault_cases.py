@@ -162,6 +162,8 @@ BUS = {
         script=MACHINE,
     ),
     "power-cable": _fails("power_cable", 8, ""),
+    # Only the number is known, no line of it.
+    "power-cable.xid": _xid("power_cable", 54, ""),
     "bound-to-other-driver": _unloaded(
         "gpu_bound_to_other_driver",
         f"NVRM: GPU {GPU} is already bound to vfio-pci.",
@@ -283,6 +285,7 @@ HEALTH = {
     ),
     "gsp-timeout": _xid("gsp_timeout", 119, "Timeout after 6s of waiting for RPC response"),
     "nvlink-error": _xid("nvlink_error", 74, "NVLink: fatal error detected on link 14"),
+    "nvlink-error.nvlink5": _xid("nvlink_error", 149, "NETIR_LINK_EVT Fatal   XC0 i0 Link 08"),
     "nvswitch-error": Fault(
         "nvswitch_error", "0000:c1:00.0",
         kernel=("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",),

@@ -293,7 +293,24 @@ def test_what_calls_for_nothing_has_no_row(text):
 def test_what_to_do_after_an_xid_comes_from_the_table(number):
     """A GPU that has to be reset or rebooted has a finding, with the table's next step."""
     (finding,) = explain(f"XidCriticalError: Xid={number} on Device=GPU-1")
-    assert finding.next_step.startswith(XIDS[number].next_step)
+    # An NVLink has two ends: after 155, too, all GPUs of the board are reset.
+    meant = XIDS[74] if finding.code == "nvlink_error" else XIDS[number]
+    assert finding.next_step.startswith(meant.next_step)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("144, SAW Fatal XC1 i0 Link 02", ["nvlink_error"]),
+        ("149, NETIR_LINK_EVT Fatal   XC0 i0 Link 08", ["nvlink_error"]),
+        ("150, MSE Non-fatal XC0 i0 Link 08", []),
+        ("145, RLW_RXPIPE Nonfatal XC0 i0 Link 13", []),
+        ("147, cut off", []),
+        ("143, Fatal", ["gpu_needs_reset"]),
+    ],
+)
+def test_an_error_of_nvlink_5_is_one_where_its_line_says_fatal(text, code):
+    assert codes(f"NVRM: Xid (PCI:0000:9b:00): {text}") == code
 
 
 def test_an_xid_of_the_device_plugins_log_names_the_device():

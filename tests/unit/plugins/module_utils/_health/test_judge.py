@@ -248,7 +248,8 @@ def test_what_nvidia_smi_as_a_whole_shows(answer, code, severity):
         (95, "error", "gpu_memory_error"),
         (109, "error", "gpu_needs_reset"),
         (119, "error", "gsp_timeout"),
-        (54, "error", "xid"),
+        (54, "error", "power_cable"),
+        (155, "error", "nvlink_error"),
         (65, "warning", "xid"),
     ],
 )
