@@ -140,6 +140,9 @@ MISMATCH = (
     "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.105"
 )
 NO_DEVICES = "No devices were found"
+# The card is another vendor's, and its driver has not taken it.
+_AMD = f"rm -f {DEVICE}/driver\n{_function(GPU, '0x1002', '0x74a1', '0x120000')}"
+_INTEL = f"rm -f {DEVICE}/driver\n{_function(GPU, '0x8086', '0x56c0', '0x038000')}"
 _UNKNOWN_ID = f"NVRM: The NVIDIA GPU {GPU} (PCI ID: 10de:2236)"
 
 BUS = {
@@ -246,9 +249,22 @@ MODULE = {
         "gsp_firmware_failed", 6, NO_DEVICES,
         f"NVRM: GPU {GPU}: Cannot initialize GSP firmware RM", subject=GPU,
     ),
-    "drm-driver-not-loaded": Fault(
-        "drm_driver_not_loaded",
-        script=f"rm -f {DEVICE}/driver\n{_function(GPU, '0x1002', '0x74a1', '0x120000')}",
+    "drm-driver-not-loaded": Fault("drm_driver_not_loaded", script=_AMD),
+    "drm-firmware-missing": Fault(
+        "drm_firmware_missing", GPU, _AMD,
+        (f"amdgpu {GPU}: Direct firmware load for amdgpu/gc_9_4_3_rlc.bin failed with error -2",
+         f"amdgpu {GPU}: amdgpu: Fatal error during GPU init"),
+    ),
+    "drm-firmware-failed": Fault(
+        "drm_firmware_failed", GPU, _INTEL,
+        (f"i915 {GPU}: [drm] *ERROR* GT0: GuC firmware i915/dg2_guc_70.bin: fetch failed -ENOENT",),
+    ),
+    "drm-gpu-not-supported": Fault(
+        "drm_gpu_not_supported", GPU, _INTEL,
+        (f"i915 {GPU}: Your graphics device 56c0 is not properly supported by i915 in this",),
+    ),
+    "drm-probe-failed": Fault(
+        "drm_probe_failed", GPU, _AMD, (f"amdgpu {GPU}: amdgpu: Fatal error during GPU init",)
     ),
     "device-nodes-missing": Fault(
         "device_nodes_missing",
@@ -414,6 +430,9 @@ TOOLKIT = {
     ),
 }  # fmt: skip
 
+_K3S = "/var/lib/rancher/k3s"
+_RUNTIME = "/usr/bin/nvidia-container-runtime"
+
 RUNTIME = {
     "docker-config-invalid": Fault(
         "docker_config_invalid", script="mkdir -p /etc/docker\necho '{' >/etc/docker/daemon.json"
@@ -423,6 +442,32 @@ RUNTIME = {
     ),
     "restart-required": Fault(
         "restart_required", script="touch /etc/containerd/config.toml"
+    ),
+    # Two spellings of BinaryName in one file do it. The daemon has started since.
+    "wrong-program": Fault(
+        "wrong_program",
+        script=f"for file in $(grep -rl {_RUNTIME} /etc/containerd); do\n"
+        f"sed -i 's|{_RUNTIME}|/usr/sbin/runc|' \"$file\"\n"
+        'touch -d 2001-01-01 "$file"\n'
+        "done",
+    ),
+    "not-default": Fault("not_default", variables={"require_default": ["containerd"]}),
+    # Beside a containerd that Kubernetes can use, a Docker that does not run is no fault.
+    "docker-not-running": _service(
+        "docker_not_running", "docker", "inactive",
+        "rm -f /usr/bin/containerd /usr/local/bin/containerd\n",
+    ),
+    # Its containerd stands in for that of k3s, which reads the template of version 3.
+    "k3s-template-other-version": _service(
+        "k3s_template_other_version", "k3s", "active",
+        f"mount -t tmpfs tmpfs /var/lib/rancher\n"
+        f"mkdir -p {_K3S}/agent/etc/containerd {_K3S}/data/current/bin\n"
+        f"ln -s /usr/bin/containerd {_K3S}/data/current/bin/containerd\n"
+        f"printf '#!/bin/sh\\nexec /usr/bin/ctr plugins ls\\n' >{_K3S}/data/current/bin/ctr\n"
+        f"chmod 755 {_K3S}/data/current/bin/ctr\n"
+        f"echo 'version = 3' >{_K3S}/agent/etc/containerd/config.toml\n"
+        "echo '[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia]' "
+        f">{_K3S}/agent/etc/containerd/config.toml.tmpl\n",
     ),
 }  # fmt: skip
 

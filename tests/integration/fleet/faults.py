@@ -13,7 +13,7 @@ the namespace ends, and the fault is gone: nothing has to be undone, and no faul
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,7 @@ class Fault:
     :param smi: what ``nvidia-smi -q -x`` prints; None is what the node's own prints.
     :param status: how it ends. With ``all_fail`` so does each other call of nvidia-smi.
     :param programs: further programs that are found before those of the node.
+    :param variables: those of the host, beside the node's own.
     """
 
     row: str
@@ -78,6 +79,7 @@ class Fault:
     status: int = 0
     all_fail: bool = False
     programs: Mapping[str, str] | None = None
+    variables: Mapping[str, Any] | None = None
 
 
 def files(faults: Mapping[str, Fault]) -> dict[str, tuple[bytes, int]]:
@@ -97,13 +99,18 @@ def files(faults: Mapping[str, Fault]) -> dict[str, tuple[bytes, int]]:
     return found
 
 
-def inventory(faults: Iterable[str], variables: Mapping[str, Any]) -> dict[str, Any]:
+def inventory(faults: Mapping[str, Fault], variables: Mapping[str, Any]) -> dict[str, Any]:
     """Return an inventory in which each fault is a host.
 
     :param variables: those of the node.
     """
     hosts = {
-        name: {**variables, "ansible_python_interpreter": f"{TOP}/{name}/python"} for name in faults
+        name: {
+            **variables,
+            **(fault.variables or {}),
+            "ansible_python_interpreter": f"{TOP}/{name}/python",
+        }
+        for name, fault in faults.items()
     }
     return {"all": {"hosts": hosts}}
 

@@ -28,10 +28,13 @@ WHOLE = "whole"
 # As many as share one connection of ssh (MaxSessions).
 FORKS = "8"
 # A layer needs a folder below it.
-PREPARE = "mkdir -p /var/lib/dkms /etc/cdi /run/cdi /var/log/apt; mv /.dockerenv /root/dockerenv"
+PREPARE = (
+    "mkdir -p /var/lib/dkms /var/lib/rancher /etc/cdi /run/cdi /var/log/apt; "
+    "mv /.dockerenv /root/dockerenv"
+)
 RESTORE = (
     f"rm -rf {TOP}; mv /root/dockerenv /.dockerenv; "
-    "rmdir --ignore-fail-on-non-empty /var/lib/dkms /etc/cdi"
+    "rmdir --ignore-fail-on-non-empty /var/lib/dkms /var/lib/rancher /etc/cdi"
 )
 
 
@@ -44,6 +47,7 @@ PLAY = """
   tasks:
     - name: Layers
       kubegpu.nodes.gpu_node_verify:
+        require_default: "{{ require_default | default([]) }}"
         container: false
         fabric_timeout: 0
       register: verified

@@ -56,6 +56,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import Host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.fabric import Fabric
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import judge_node
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import Request
 from tests.unit.fixtures.cluster_objects import node
 from tests.unit.fixtures.diagnosed_node import (
     ADDRESS,
@@ -523,6 +525,7 @@ NODE.update(
         for code in (
             "container_cli_missing",
             "hook_missing",
+            "runtime_missing",
             "driver_libraries_missing",
             "docker_no_gpu_driver",
             "hook_called_directly",
@@ -554,6 +557,18 @@ NODE["driver_message"] = (
         answer=smi(status="failed", rc=6, text="No devices were found"),
     ),
     "driver_message",
+)
+
+
+def asked_of_the_module(**request):
+    layers = judge_node(facts(), state(), Request(**request))
+    return replace(host(), layers=[one.entry("gpu1") for one in layers])
+
+
+NODE["gpu_count, asked of the module"] = (partial(asked_of_the_module, gpus=8), "gpu_count")
+NODE["other_driver, asked of the module"] = (
+    partial(asked_of_the_module, driver="580.65.06"),
+    "other_driver",
 )
 NO_SMI = Result(127, "", "nvidia-smi: executable file not found in $PATH: unknown")
 NODE["nothing_injected"] = (
