@@ -16,6 +16,7 @@ import time
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.marks import MARK
+from tests.integration.cluster.diagnosing import diagnose, errors
 from tests.integration.fleet.playbooks import on_nodes, play
 from tests.testbed.cluster_images import BUSYBOX
 from tests.testbed.fleet import chosen
@@ -130,6 +131,24 @@ def test_a_new_node_takes_no_pod_with_a_gpu(bed):
         time.sleep(1)
     phase, why = bed.pod()
     assert phase == "Pending" and MARK in why
+
+
+def test_a_diagnosis_says_that_the_acceptance_keeps_the_pod_off(bed):
+    asked = f"default/{POD}"
+    _run, result = diagnose("not-accepted", "--limit", HOST, gpu_diagnose_pods=[asked])
+    assert errors(result) == {asked: ["node_not_accepted"]}, result["findings"]
+    # As a run of it holds the node while it tests.
+    held = json.dumps({"run": "gpu-acceptance"})
+    bed.kube.kubectl("annotate", "node", bed.name, f"kubegpu.nodes/maintenance={held}")
+    try:
+        bed.kube.kubectl("cordon", bed.name)
+        _run, result = diagnose("in-acceptance", "--limit", HOST, gpu_diagnose_pods=[asked])
+    finally:
+        bed.kube.kubectl("uncordon", bed.name)
+        bed.kube.kubectl("annotate", "node", bed.name, "kubegpu.nodes/maintenance-")
+    assert errors(result) == {asked: ["held_by_acceptance"]}, result["findings"]
+    (one,) = (one for one in result["findings"] if one["severity"] == "error")
+    assert one["fix"] == "ansible-playbook kubegpu.nodes.accept"
 
 
 def test_a_trial_runs_no_test(bed):

@@ -15,8 +15,11 @@ import yaml
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
     FAILURES,
 )
+from tests.integration.cluster.diagnosing import diagnose, errors
 from tests.integration.fleet.playbooks import play
-from tests.testbed.paths import BUILD, INVENTORY
+from tests.testbed.fleet import chosen
+from tests.testbed.nodes import execute
+from tests.testbed.paths import INVENTORY
 
 pytestmark = pytest.mark.full(why="faults of a cluster; the causes are unit tests by name")
 A10, L4 = "a10-0.pool.testbed.example", "l4-0.pool.testbed.example"
@@ -24,7 +27,6 @@ HOST_A10, HOST_L4 = "kube-a10", "kube-l4"
 MARKER = "kubegpu.nodes/gpu"
 PLUGIN = "kubegpu-nvidia-device-plugin"
 GPU = "nvidia.com/gpu"
-SEEN = BUILD / "seen"
 
 
 @pytest.fixture(scope="module")
@@ -58,25 +60,6 @@ def wait_for(what, seconds=300):
     while not what():
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(1)
-
-
-def diagnose(name, **variables):
-    """Run the playbook, which must change nothing; what the user saw is kept."""
-    dest = BUILD / f"diagnosis-{name}.json"
-    dest.unlink(missing_ok=True)
-    run = play("diagnose", variables={"gpu_diagnose_file": str(dest), **variables})
-    SEEN.mkdir(exist_ok=True)
-    (SEEN / f"diagnose-{name}.txt").write_text(run.output.partition("\n{\n")[0].lstrip() + "\n")
-    assert {host: one["changed"] for host, one in run.stats.items()} == dict.fromkeys(run.stats, 0)
-    return run, json.loads(dest.read_text())
-
-
-def errors(result):
-    found = {}
-    for one in result["findings"]:
-        if one["severity"] == "error":
-            found.setdefault(one["host"] or one["pod"], []).append(one["id"])
-    return found
 
 
 def site_labels():
@@ -122,6 +105,9 @@ def test_pods_without_a_gpu(kube, back):
     pods = [
         pod("too-many", 8), pod("tainted", 1, **only(L4)), pod("holder", 2, **only(A10)),
         pod("late", 1, **only(A10)), pod("none"), pod("labelled", 1, nodeSelector={"zone": "x"}),
+        # The L4s are free, and no scheduler places it.
+        pod("unplaced", 1, schedulerName="nobody", **only(L4),
+            tolerations=[{"key": "team", "operator": "Exists"}]),
     ]  # fmt: skip
     names = [one["metadata"]["name"] for one in pods]
     back(lambda: kube.kubectl("delete", "namespace", "research", "--wait=true"))
@@ -146,6 +132,7 @@ def test_pods_without_a_gpu(kube, back):
         "default/late": "all_taken",
         "default/none": "asks_no_gpu",
         "default/labelled": "no_node_matches",
+        "default/unplaced": "not_scheduled",
         "research/web": "quota_exceeded",
         "default/nobody": "pod_unknown",
     }, result["findings"]
@@ -316,6 +303,62 @@ def test_a_cluster_without_a_device_plugin_and_one_that_is_whole(kube, back):
     assert errors(result) == {HOST_A10: ["no_plugin"], HOST_L4: ["no_plugin"]}, result["findings"]
     (one, _other) = result["findings"]
     assert one["fix"] == "ansible-playbook kubegpu.nodes.site --tags device_plugin"
+
+
+def test_a_second_device_plugin_that_an_operator_manages(kube, back):
+    selector = {"app": "nvidia-device-plugin"}
+    labels = {**selector, "app.kubernetes.io/managed-by": "gpu-operator"}
+    box = {"name": "nvidia-device-plugin", "image": busybox(), "imagePullPolicy": "Never",
+           "command": ["sleep", "3600"]}  # fmt: skip
+    spec = {"terminationGracePeriodSeconds": 0, "containers": [box], **only(A10)}
+    theirs = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {
+            "name": "nvidia-device-plugin-daemonset", "namespace": "gpu-operator", "labels": labels,
+        },
+        "spec": {
+            "selector": {"matchLabels": selector},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }  # fmt: skip
+    back(lambda: kube.kubectl("delete", "namespace", "gpu-operator", "--wait=true"))
+    kube.kubectl("create", "namespace", "gpu-operator")
+    kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(theirs))
+
+    def runs():
+        items = json.loads(kube.kubectl("-n", "gpu-operator", "get", "pods", "-o", "json"))["items"]
+        return [one["status"]["phase"] for one in items] == ["Running"]
+
+    wait_for(runs)
+    _run, result = diagnose("operator-conflict")
+    assert errors(result) == {HOST_A10: ["operator_conflict"]}, result["findings"]
+    (one,) = (one for one in result["findings"] if one["severity"] == "error")
+    assert "gpu-operator" in one["evidence"] and HOST_A10 in one["fix"]
+
+
+def test_a_kubelet_that_does_not_run_and_a_host_that_no_node_is_called_like(kube, back):
+    machine = next(one for one in chosen() if one.name == HOST_A10)
+
+    def ready():
+        conditions = json.loads(kube.kubectl("get", "node", A10, "-o", "json"))["status"][
+            "conditions"
+        ]
+        return [one["status"] for one in conditions if one["type"] == "Ready"] == ["True"]
+
+    _run, result = diagnose(
+        "node-unknown", "--limit", HOST_A10,
+        gpu_node_labels_node_name="nowhere", gpu_node_labels_match="name",
+    )  # fmt: skip
+    assert errors(result) == {HOST_A10: ["node_unknown"]}, result["findings"]
+
+    # Before its GPUs are counted: those of a node that is not ready stay as they were.
+    back(lambda: wait_for(ready))
+    back(lambda: execute(machine, "systemctl", "start", "kubelet"))
+    execute(machine, "systemctl", "stop", "kubelet")
+    wait_for(lambda: not ready())
+    _run, result = diagnose("node-not-ready")
+    assert errors(result) == {HOST_A10: ["node_not_ready"]}, result["findings"]
 
 
 def test_an_api_server_that_does_not_answer(kube, tmp_path):

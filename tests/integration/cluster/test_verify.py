@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What verify says of a real cluster that is broken on purpose, one thing at a time.
+"""What verify, and of some of it diagnose, say of a real cluster that is broken on purpose.
 
 What the user saw of each is in build/<name of the test bed>/seen.
 """
@@ -18,6 +18,7 @@ import time
 import pytest
 import yaml
 
+from tests.integration.cluster.diagnosing import diagnose, errors
 from tests.integration.fleet.playbooks import environment, play
 from tests.testbed.fleet import chosen
 from tests.testbed.nodes import execute
@@ -130,6 +131,8 @@ def test_s13_the_default_runtime_is_not_nvidia(kube, back):
         assert "default runtime of the node is runc, not nvidia" in entry["cause"]
         assert "NVML" in entry["evidence"]
         assert rows[host]["runtime"] == "ok"
+    _run, result = diagnose("default-runtime")
+    assert errors(result) == {host: ["default_runtime"] for host in rows}, result["findings"]
 
 
 def patch(kube, *operations):
@@ -161,6 +164,11 @@ def test_the_toolkit_is_missing(kube, back):
     assert layer(rows, "kube-a10", "toolkit")["code"] == "toolkit_missing"
     assert layer(rows, "kube-a10", "allocatable")["code"] == "runtime_missing"
     assert rows["kube-l4"]["failed"] is False
+    # What the kubelet says of it is what follows.
+    _run, result = diagnose("toolkit-missing")
+    assert errors(result) == {"kube-a10": ["toolkit_missing"]}, result["findings"]
+    (one,) = (one for one in result["findings"] if one["severity"] == "error")
+    assert "runtime_missing" in one["follows"]
 
 
 def test_a_plugin_on_a_node_without_a_gpu(kube, back):
@@ -173,6 +181,8 @@ def test_a_plugin_on_a_node_without_a_gpu(kube, back):
     assert entry["code"] == "plugin_without_gpu"
     assert f"is on {CPU}, which has no GPU" in entry["cause"]
     assert rows["kube-a10"]["failed"] is False and rows["kube-l4"]["failed"] is False
+    _run, result = diagnose("plugin-without-gpu")
+    assert errors(result) == {"kube-cpu": ["plugin_without_gpu"]}, result["findings"]
 
 
 def test_s14_all_gpus_are_taken(kube, back):
