@@ -23,7 +23,8 @@ from .types import ERROR, FAILED, INFO, SEVERITIES, WARNING, Cause, Object, Sour
 
 _UPGRADE = "ansible-playbook kubegpu.nodes.upgrade"
 _ACCEPT = "ansible-playbook kubegpu.nodes.accept"
-#: Outcomes of an acceptance that say nothing of the GPUs.
+#: Outcomes of an acceptance that say nothing of the GPUs. A lost connection is none of them: the
+#: tests may have begun, and the node may be out of work.
 _UNTESTED = (BLOCKED, REFUSED, NOT_STARTED)
 #: How the upgrade of a node ended, where it is not as asked for.
 _ENDED = {

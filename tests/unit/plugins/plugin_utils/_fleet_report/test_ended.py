@@ -115,6 +115,9 @@ def after_tests(outcome, *findings, passed=None):
 SLOW = {"code": "dcgm_error", "severity": "error", "subject": "GPU 0", "cause": "LOW_BANDWIDTH",
         "evidence": "3 GB/s", "next_step": "Look at the slot."}  # fmt: skip
 
+LOST = {"code": "task_failed", "severity": "error", "subject": "",
+        "cause": "Run the tests: No route to host", "next_step": "Run accept again."}  # fmt: skip
+
 
 @pytest.mark.parametrize(
     ("own", "found", "state"),
@@ -129,6 +132,9 @@ SLOW = {"code": "dcgm_error", "severity": "error", "subject": "GPU 0", "cause": 
         (after_tests("refused", {**SLOW, "subject": ""}), [("dcgm_error", "acceptance", "warning")],
          "attention"),
         (after_tests("not_started"), [("not_tested", "acceptance", "warning")], "attention"),
+        (after_tests("blocked", {**FOUND, "severity": "error"}),
+         [("pdb_blocks", "acceptance", "warning")], "attention"),
+        (after_tests("unreachable", LOST), [("task_failed", "acceptance", "error")], "failed"),
     ],
 )  # fmt: skip
 def test_how_an_acceptance_ended(own, found, state):
