@@ -11,6 +11,7 @@ test node can have a state, its record is named: a control group of version 1.
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from dataclasses import replace
@@ -586,9 +587,11 @@ NODE["fabric_nothing_to_do"] = (
 NODE["container_failed"] = (partial(said_in_a_container, "something new"), "container_failed")
 
 
-@pytest.mark.parametrize(("made", "code"), NODE.values(), ids=NODE)
-def test_each_cause_of_a_node_is_the_only_root(made, code):
+@pytest.mark.parametrize("name", NODE)
+def test_each_cause_of_a_node_is_the_only_root(name):
+    made, code = NODE[name]
     one = only_root(diagnose([made()]))
+    print(f"{name}: {json.dumps(one, indent=1)}")
     assert (one["id"], one["host"], one["pod"]) == (code, "gpu1", ""), one
 
 

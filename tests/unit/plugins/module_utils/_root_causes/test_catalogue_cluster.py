@@ -9,6 +9,7 @@ Where no test node can have a state, its record is named: PodSecurity (Kubernete
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 import pytest
@@ -116,9 +117,11 @@ CLUSTER.update({
 })  # fmt: skip
 
 
-@pytest.mark.parametrize(("made", "code"), CLUSTER.values(), ids=CLUSTER)
-def test_each_cause_of_a_cluster_is_the_only_root(made, code):
+@pytest.mark.parametrize("name", CLUSTER)
+def test_each_cause_of_a_cluster_is_the_only_root(name):
+    made, code = CLUSTER[name]
     one = only_root(diagnose([host(offered=[made()])], asked=True))
+    print(f"{name}: {json.dumps(one, indent=1)}")
     assert (one["id"], one["host"]) == (code, "gpu1"), one
 
 
@@ -236,9 +239,11 @@ PODS.update({
 })  # fmt: skip
 
 
-@pytest.mark.parametrize(("made", "code"), PODS.values(), ids=PODS)
-def test_each_cause_of_a_pod_is_the_only_root(made, code):
+@pytest.mark.parametrize("name", PODS)
+def test_each_cause_of_a_pod_is_the_only_root(name):
+    made, code = PODS[name]
     one = only_root(diagnose([host(node="n1")], [made()], asked=True))
+    print(f"{name}: {json.dumps(one, indent=1)}")
     assert (one["id"], one["pod"]) == (code, "default/train"), one
 
 
