@@ -11,6 +11,7 @@ dcgmi, nvbandwidth and gpu_burn; facts and cluster are stand-ins (standin_cluste
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
@@ -24,10 +25,12 @@ pytestmark = pytest.mark.full(why="the decisions are in unit tests; each run tak
 
 DRIVER = "580.126.09"
 PROGRAM = REPOSITORY / "tests" / "testbed" / "files" / "acceptance" / "standin-gpu-tests"
+ACTIONS = REPOSITORY / "plugins" / "action"
 OWN = """
-import json, os
+import importlib.util, json, os
 from pathlib import Path
 from ansible.plugins.action import ActionBase
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _progress
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
@@ -63,12 +66,29 @@ class ActionModule(ActionBase):
         scenario.write_text(json.dumps({{"gpus": 2, **task_vars.get("standin_scenario", {{}})}}))
         os.environ["STANDIN_ACCEPTANCE"] = str(scenario)
         state = str(place / "records" / host / "state.json")
-        answer = self._execute_module(
-            module_name="kubegpu.nodes.gpu_node_acceptance",
-            module_args={{**args, "state_path": state}},
-            task_vars={{**task_vars}},
-        )
+        options = {{**args, "state_path": state}}
+        if args["step"] == "test" and task_vars.get("standin_detached"):
+            answer = self.detached(options, task_vars)
+        else:
+            answer = self._execute_module(
+                module_name="kubegpu.nodes.gpu_node_acceptance",
+                module_args=options,
+                task_vars={{**task_vars}},
+            )
         return {{key: value for key, value in answer.items() if key != "invocation"}}
+
+    def detached(self, options, task_vars):
+        # The real action, whose lines come sooner than usual.
+        spec = importlib.util.spec_from_file_location("real_action", {real!r})
+        real = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(real)
+        _progress._FIRST = 1.0
+        self._task.args = options
+        return real.ActionModule(
+            task=self._task, connection=self._connection, play_context=self._play_context,
+            loader=self._loader, templar=self._templar,
+            shared_loader_obj=self._shared_loader_obj,
+        ).run(task_vars=task_vars)
 
     def node_gpu_label(self, args, place, task_vars, host):
         (place / "labels.json").write_text(json.dumps(args["nodes"]))
@@ -86,7 +106,7 @@ class Acceptances(Upgrades):
         for name in ("gpu_node_facts", "gpu_node_acceptance", "node_gpu_label"):
             path = actions / f"{name}.py"
             path.unlink(missing_ok=True)
-            path.write_text(OWN.format(name=name), encoding="utf-8")
+            path.write_text(OWN.format(name=name, real=str(ACTIONS / path.name)), encoding="utf-8")
         # Pods leave only where some are.
         text = ACTION.format(name="gpu_node_maintenance")
         assert USED in text
@@ -177,6 +197,15 @@ def test_a_pass_a_failure_and_a_second_run(nodes):
     run, report = nodes.accept({"gpu1": {}, "gpu2": {"standin_driver": "590.1"}})
     assert run.status == 0 and outcomes(report) == {"gpu1": "unchanged", "gpu2": "passed"}
     assert report["hosts"]["gpu2"]["reason"] == "its driver was 580.126.09, and is 590.1"
+
+
+def test_a_test_that_hangs_shows_what_is_waited_for_and_is_ended(nodes):
+    hosts = {"gpu1": {"standin_detached": True, "standin_scenario": {"dcgmi": "hangs"}}}
+    run, report = nodes.accept(hosts, gpu_acceptance_level="quick", gpu_acceptance_timeout=4)
+    assert run.status == 2, run.screen
+    assert [one["code"] for one in report["hosts"]["gpu1"]["findings"]] == ["test_timed_out"]
+    line = r"^gpu1: the test dcgm: running, for 0:\d\d of at most 4:04$"
+    assert re.search(line, run.screen, re.MULTILINE), run.screen
 
 
 def test_an_aborted_retest_takes_the_pass_away(nodes):
