@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from .data import CAUSES
 from .types import Observed
 
+#: What stands for a name in a command for several hosts.
+HOST, NODE, POD = "HOST", "NODE", "POD"
 # How findings of nodes name a pod or DaemonSet, a variable, a node, and a kernel module.
 POD_NAME = re.compile(
     r"(?:pod|plugin|discovery) (?P<namespace>[a-z0-9-]{1,63})/(?P<name>[a-z0-9.-]+)"
@@ -32,28 +34,40 @@ def fix_of(root: Observed, nodes: Mapping[str, str]) -> str:
 
     :param nodes: the name of the node in the cluster of each host.
     """
+    host = root.subject.host
+    _namespace, pod = _pod(root)
+    names = [shlex.quote(name) if name else "" for name in (host, nodes.get(host, ""), pod)]
+    return _filled(root, names[0] or HOST, names[1], names[2] or POD)
+
+
+def general_fix(root: Observed, in_cluster: bool) -> str:
+    """Return the same in which words in capitals stand for the host, its node and the pod.
+
+    :param in_cluster: whether the host has a node.
+    """
+    return _filled(root, HOST, NODE if in_cluster else "", POD, general=True)
+
+
+def _filled(root: Observed, host: str, node: str, pod: str, general: bool = False) -> str:
     row = CAUSES.get(root.code)
     if row is None:
         return ""
     fix = row.fix if row.pod_fix is None or not root.subject.pod else row.pod_fix
-    host = shlex.quote(root.subject.host)
-    node = nodes.get(root.subject.host, "")
     reboot = f"ansible {host} --become -m ansible.builtin.reboot"
     if node:
         # A drain that fails, as for a disruption budget, has to stop the reboot.
-        quoted = shlex.quote(node)
-        reboot = (
-            f"kubectl drain {quoted} --ignore-daemonsets && {reboot} && kubectl uncordon {quoted}"
-        )
-    namespace, name = _pod(root)
+        reboot = f"kubectl drain {node} --ignore-daemonsets && {reboot} && kubectl uncordon {node}"
+    namespace, _name = _pod(root)
     said = _said(root)
     if any(f"{{{key}}}" in fix and not text for key, text in said.items()):
         return ""
+    if general:
+        said["cordoned"] = NODE
     return fix.format(
-        host=host if root.subject.host else "HOST",
+        host=host,
         reboot=reboot,
         namespace=shlex.quote(namespace) if namespace else "NAMESPACE",
-        name=shlex.quote(name) if name else "POD",
+        name=pod,
         **said,
     )
 

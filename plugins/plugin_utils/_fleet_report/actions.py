@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from .commands import GPU, HOST, NODE, POD, fix_of_hosts, general_fix, general_step
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes import (
+    HOST,
+    NODE,
+    POD,
+    general_fix,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
+    Observed,
+    Subject,
+)
+
+from .commands import GPU, fix_of_hosts, general_step
 from .texts import ADDRESS
 from .types import SEVERITIES, Action, Affected, Cause
 
@@ -27,13 +38,25 @@ def make_actions(found: Iterable[Found], nodes: Mapping[str, str]) -> list[Actio
     groups: dict[tuple[str, str, str, str], list[Found]] = {}
     for host, cause in found:
         step = _general_step(cause, host, nodes.get(host, ""))
-        key = (cause.id, cause.severity, step, general_fix(cause.fix, host))
-        groups.setdefault(key, []).append((host, cause))
-    actions = [_action(step, group) for (_id, _severity, step, _fix), group in groups.items()]
+        fix = _general_fix(cause, host, in_cluster=bool(nodes.get(host)))
+        groups.setdefault((cause.id, cause.severity, step, fix), []).append((host, cause))
+    actions = [_action(step, fix, group) for (_id, _severity, step, fix), group in groups.items()]
     return sorted(
         actions,
         key=lambda one: (SEVERITIES.index(one.severity), -_count(one), one.id, one.next_step),
     )
+
+
+def _general_fix(cause: Cause, host: str, in_cluster: bool) -> str:
+    """Return the command without names, which only those of a diagnosis have."""
+    if not cause.confidence or not cause.fix:
+        return cause.fix
+    kind, _space, pod = cause.subject.partition(" ")
+    subject = Subject(host, pod=pod if kind == "pod" else "")
+    texts = (cause.cause, cause.evidence, cause.next_step)
+    observed = Observed(cause.id, subject, cause.severity, "", *texts)
+    # A text may have lost what names the command.
+    return general_fix(observed, in_cluster) or cause.fix
 
 
 def _general_step(cause: Cause, host: str, node: str) -> str:
@@ -50,7 +73,7 @@ def _count(action: Action) -> int:
     return len({one.node or one.subject for one in action.nodes})
 
 
-def _action(general: str, group: Sequence[Found]) -> Action:
+def _action(step: str, fix: str, group: Sequence[Found]) -> Action:
     causes = [cause for _host, cause in group]
     first = causes[0]
     steps = {one.next_step for one in causes}
@@ -59,8 +82,8 @@ def _action(general: str, group: Sequence[Found]) -> Action:
         first.severity,
         # What most of them say.
         Counter(one.cause for one in causes).most_common(1)[0][0],
-        first.next_step if len(steps) == 1 else general,
-        fix_of_hosts([(host, one.fix) for host, one in group]),
+        first.next_step if len(steps) == 1 else step,
+        fix_of_hosts([(host, one.fix) for host, one in group], fix),
         first.confidence,
         tuple(Affected(host, one.subject, one.cause, one.evidence) for host, one in group),
         tuple(dict.fromkeys(text for one in causes for text in one.follows)),

@@ -9,7 +9,10 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import CAUSES
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes import fix_of
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes import (
+    fix_of,
+    general_fix,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
     ERROR,
     Observed,
@@ -17,7 +20,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types i
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.commands import (
     fix_of_hosts,
-    general_fix,
     general_step,
 )
 
@@ -39,33 +41,22 @@ DRAINED = (
 )
 def test_the_hosts_of_a_limit_are_joined(hosts, joined):
     fixes = [(host.strip("'"), SITE.format(host)) for host in hosts]
-    assert fix_of_hosts(fixes) == joined
+    assert fix_of_hosts(fixes, SITE.format("HOST")) == joined
 
 
 def test_a_reboot_is_described_once_and_not_for_all_at_once():
     fixes = [(host, DRAINED.format(host, f"node-{host}")) for host in ("a", "b")]
-    assert fix_of_hosts(fixes) == (
-        f"for each NODE and HOST, one after the other: {DRAINED.format('HOST', 'NODE')}"
-    )
+    general = DRAINED.format("HOST", "NODE")
+    assert fix_of_hosts(fixes, general) == f"for each NODE and HOST, one after the other: {general}"
     fixes = [(host, f"{SITE.format(host)} && ansible {host} -m reboot") for host in ("a", "b")]
-    assert fix_of_hosts(fixes) == (
-        f"for each HOST, one after the other: {SITE.format('HOST')} && ansible HOST -m reboot"
-    )
+    general = f"{SITE.format('HOST')} && ansible HOST -m reboot"
+    assert fix_of_hosts(fixes, general) == f"for each HOST, one after the other: {general}"
 
 
 def test_pods_without_a_node_have_a_command_of_their_own():
     fixes = [("", f"kubectl --namespace ml delete pod {name}") for name in ("train-1", "train-2")]
-    assert fix_of_hosts(fixes) == (
-        "for each POD, one after the other: kubectl --namespace ml delete pod POD"
-    )
-
-
-def test_only_the_name_of_the_host_is_taken_out():
-    """A host may be called like a word of the command."""
-    fix = SITE.format("driver")
-    assert general_fix(fix, "driver") == SITE.format("HOST")
-    assert general_fix(SITE.format("gpu10"), "gpu1") == SITE.format("gpu10")
-    assert general_fix("nvidia-smi -c 0", "") == "nvidia-smi -c 0"
+    general = "kubectl --namespace ml delete pod POD"
+    assert fix_of_hosts(fixes, general) == f"for each POD, one after the other: {general}"
 
 
 @pytest.mark.parametrize("node", ["", "k8s-{}"])
@@ -75,15 +66,17 @@ def test_each_fix_of_the_diagnosis_is_one_for_several_hosts(code, node):
         "evidence": "{0}: it is cordoned; cordoned by the run r1 of this collection",
         "next_step": "nvidia_device_plugin_config; modprobe amdgpu; the pod kube-system/plugin-{0}",
     }
-    fixes = []
-    for host in ("alpha", "beta"):
+    fixes, generals = [], set()
+    # The second host is called like a word of the commands.
+    for host in ("alpha", "driver"):
         texts = {key: text.format(host) for key, text in said.items()}
         observed = Observed(code, Subject(host), ERROR, "gpu", "", **texts)
         fixes.append((host, fix_of(observed, {host: node.format(host)} if node else {})))
-    (first, one), (second, other) = fixes
-    assert one and general_fix(one, first) == general_fix(other, second)
-    joined = fix_of_hosts(fixes)
-    assert "alpha,beta" in joined or "alpha" not in joined
+        generals.add(general_fix(observed, bool(node)))
+    (general,) = generals
+    assert general and all(fix for _host, fix in fixes)
+    joined = fix_of_hosts(fixes, general)
+    assert "alpha,driver" in joined or "alpha" not in joined
 
 
 @pytest.mark.parametrize(
