@@ -295,3 +295,23 @@ def test_s19_exporter_of_somebody_else_is_named_and_left_alone(hosts):
         assert "left alone" in run.output
     finally:
         execute(node, "systemctl", "stop", "somebodys-exporter")
+
+
+def test_s19_a_prometheus_that_cannot_be_changed_keeps_no_other_host_from_its_teardown(hosts):
+    prometheus = hosts["cpu1"]
+    assert site().status == 0
+    # An error of another party.
+    execute(prometheus, "sh", "-c", f"echo 'broken: [' >> {CONFIG}")
+    try:
+        changed = site(gpu_monitoring_temperature=80)
+        torn = play("teardown", *LIMIT, variables=VARIABLES)
+    finally:
+        execute(prometheus, "sed", "-i", "$d", CONFIG)
+    for run in (changed, torn):
+        assert run.status != 0
+        assert "cpu1 failed in the task Give Prometheus the targets and rules" in run.output
+        assert f"promtool refuses {CONFIG}" in run.output
+    assert not any(on_nodes(LEFT, "gpu1:gpu2").values())
+    again = play("teardown", *LIMIT, variables=VARIABLES)
+    assert again.status == 0, again.output
+    wait_for(lambda: len(ask(prometheus, "/api/v1/targets").get("activeTargets", ())), 1)
