@@ -193,7 +193,7 @@ parts:
     C(kind), C(vendor), C(title), C(text) (a description with the location), C(workload),
     C(namespace), C(name), C(image), C(managed) (whether this collection manages it) and
     C(managed_by). If no workload of a DRA driver is recognized, its C(DeviceClass) is listed
-    instead.
+    instead. A DRA driver that serves compute domains alone has the kind C(compute_domains).
   returned: always
   type: list
   elements: dict

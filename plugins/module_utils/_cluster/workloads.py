@@ -17,6 +17,8 @@ OPERATOR = "operator"
 DEVICE_PLUGIN = "device_plugin"
 FEATURE_DISCOVERY = "feature_discovery"
 DRA_DRIVER = "dra_driver"
+#: NVIDIA's DRA driver without GPUs: it gives out none, and a device plugin may run beside it.
+COMPUTE_DOMAINS = "compute_domains"
 EXPORTER = "exporter"
 
 #: The label and its value on all objects of this collection.
@@ -33,6 +35,8 @@ _IMAGES = (
     # (github.com/kubernetes-sigs/dra-driver-nvidia-gpu, templates/kubeletplugin.yaml). Without it
     # the pod serves compute domains alone, which are no GPUs.
     (DRA_DRIVER, "nvidia", "NVIDIA's DRA driver", r"", r"(?<![\w-])gpu-kubelet-plugin(?![\w-])"),
+    (COMPUTE_DOMAINS, "nvidia", "NVIDIA's DRA driver for compute domains", r"",
+     r"(?<![\w-])compute-domain-kubelet-plugin(?![\w-])"),
     (OPERATOR, "nvidia", "NVIDIA GPU operator", r"(^|/)(nvidia|cloud-native)/gpu-operator$", None),
     (OPERATOR, "amd", "AMD GPU operator", r"(^|/)rocm/gpu-operator$", None),
     (OPERATOR, "intel", "Intel device plugins operator",
@@ -143,34 +147,38 @@ def _recognize(item: Object, kind: str) -> Workload | None:
     pod = template.get("spec") or {}
     all_labels = {**((template.get("metadata") or {}).get("labels") or {}), **labels}
     managed = all_labels.get(MANAGED_BY) == OURS
-    for container in pod.get("containers") or ():
-        role = _role(container, all_labels, managed)
-        if role is None:
-            continue
-        what, vendor, title = role
-        return Workload(
-            kind=what,
-            vendor=vendor,
-            title=title,
-            workload=kind,
-            namespace=str(meta.get("namespace") or ""),
-            name=str(meta.get("name") or ""),
-            image=str(container.get("image") or ""),
-            container=str(container.get("name") or ""),
-            # With Helm, the name starts the same, but the label is that of the chart.
-            managed=managed or str(meta.get("name")).startswith(OUR_PLUGIN),
-            managed_by=_manager(meta, all_labels),
-            selector=dict((spec.get("selector") or {}).get("matchLabels") or {}),
-            node_selector=dict(pod.get("nodeSelector") or {}),
-            affinity=(pod.get("affinity") or {}).get("nodeAffinity") or {},
-            tolerations=tuple(pod.get("tolerations") or ()),
-            runtime_class=str(pod.get("runtimeClassName") or ""),
-            desired=int(status.get("desiredNumberScheduled") or status.get("replicas") or 0),
-            available=int(status.get("numberAvailable") or status.get("availableReplicas") or 0),
-            updated=int(status.get("updatedNumberScheduled") or status.get("updatedReplicas") or 0),
-            observed=int(status.get("observedGeneration") or 0) >= int(meta.get("generation") or 0),
-        )
-    return None
+    roles = [
+        (container, role)
+        for container in pod.get("containers") or ()
+        for role in [_role(container, all_labels, managed)]
+        if role is not None
+    ]
+    if not roles:
+        return None
+    # In the chart's pod the container for compute domains comes before that for GPUs.
+    container, (what, vendor, title) = min(roles, key=lambda one: one[1][0] == COMPUTE_DOMAINS)
+    return Workload(
+        kind=what,
+        vendor=vendor,
+        title=title,
+        workload=kind,
+        namespace=str(meta.get("namespace") or ""),
+        name=str(meta.get("name") or ""),
+        image=str(container.get("image") or ""),
+        container=str(container.get("name") or ""),
+        # With Helm, the name starts the same, but the label is that of the chart.
+        managed=managed or str(meta.get("name")).startswith(OUR_PLUGIN),
+        managed_by=_manager(meta, all_labels),
+        selector=dict((spec.get("selector") or {}).get("matchLabels") or {}),
+        node_selector=dict(pod.get("nodeSelector") or {}),
+        affinity=(pod.get("affinity") or {}).get("nodeAffinity") or {},
+        tolerations=tuple(pod.get("tolerations") or ()),
+        runtime_class=str(pod.get("runtimeClassName") or ""),
+        desired=int(status.get("desiredNumberScheduled") or status.get("replicas") or 0),
+        available=int(status.get("numberAvailable") or status.get("availableReplicas") or 0),
+        updated=int(status.get("updatedNumberScheduled") or status.get("updatedReplicas") or 0),
+        observed=int(status.get("observedGeneration") or 0) >= int(meta.get("generation") or 0),
+    )
 
 
 def _role(

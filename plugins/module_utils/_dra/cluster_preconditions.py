@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._cluster.dra import VERSIONS, newest_version
-from .._cluster.workloads import DEVICE_PLUGIN, DRA_DRIVER, OPERATOR
+from .._cluster.workloads import COMPUTE_DOMAINS, DEVICE_PLUGIN, DRA_DRIVER, OPERATOR
 from .._core.versions import version_numbers
 from .data import API_SINCE, DYNAMIC_MIG, KUBERNETES, KUBERNETES_DOCUMENTED, Version
 from .options import AUTO, PREFIX, REMOVE
@@ -25,6 +25,8 @@ _UPGRADE = (
     "Upgrade Kubernetes to 1.34.2 or later, which serves resource.k8s.io/v1 by default; until "
     f"then keep the device plugin ({PREFIX}enabled: false)."
 )
+#: A next step beside a device plugin: it and compute domains do not give out the same devices.
+_DOMAINS_ALONE = f"; or serve compute domains alone ({PREFIX}gpus: false)"
 
 
 def dotted(version: Version) -> str:
@@ -38,17 +40,22 @@ def choose_api(request: Request, served: Sequence[str]) -> str:
     return request.api if request.api in served else ""
 
 
-def cluster_preconditions(request: Request, cluster: Mapping[str, Any]) -> list[Precondition]:
+def cluster_preconditions(
+    request: Request, cluster: Mapping[str, Any], *, compute_domains: bool = False
+) -> list[Precondition]:
     """Return the preconditions of the cluster.
 
     :param cluster: the result of gpu_cluster_info with ``dra_namespace``.
+    :param compute_domains: whether they are deployed.
     """
+    parts = [part for part in cluster.get("parts") or () if part.get("vendor") == "nvidia"]
     found = [
         _kubernetes(str(cluster.get("kubernetes") or "")),
         _api(request, cluster),
     ]
+    found += _drivers(request, parts, compute_domains=compute_domains)
     if request.gpus:
-        found += _allocators(request, cluster.get("parts") or ())
+        found += _allocators(request, parts)
     if request.gate(DYNAMIC_MIG):
         found.append(_partitionable(str(cluster.get("kubernetes") or "")))
     return found
@@ -106,22 +113,30 @@ def _serve(cluster: Mapping[str, Any]) -> str:
     return f"Upgrade to 1.34.2 or later; or {_BETA.format(api=api)}."
 
 
+def _drivers(
+    request: Request, parts: Sequence[Mapping[str, Any]], *, compute_domains: bool
+) -> list[Precondition]:
+    """Return the DRA drivers of others, which would register with a kubelet by the same name."""
+    kinds = (DRA_DRIVER, COMPUTE_DOMAINS) if compute_domains else (DRA_DRIVER,)
+    return [
+        _foreign(request, "another DRA driver", str(part["text"]))
+        for part in parts
+        if part["kind"] in kinds and not part["managed"]
+    ]
+
+
 def _allocators(request: Request, parts: Sequence[Mapping[str, Any]]) -> list[Precondition]:
-    """Return whether something else gives out the GPUs, by workload of the cluster."""
+    """Return whether an operator or a device plugin gives out the GPUs."""
     found = []
     for part in parts:
-        if part.get("vendor") != "nvidia" or (part["kind"] == DRA_DRIVER and part["managed"]):
-            continue
         value = str(part["text"])
         if part["kind"] == OPERATOR:
             step = "See that its device plugin stays off (devicePlugin.enabled=false)."
             found.append(Precondition("", "GPU operator", value, True, "", step))
-        elif part["kind"] == DRA_DRIVER:
-            found.append(_foreign(request, "another DRA driver", value))
         elif part["kind"] == DEVICE_PLUGIN and part["managed"]:
             found.append(_our_plugin(request, value))
         elif part["kind"] == DEVICE_PLUGIN:
-            found.append(_foreign(request, "device plugin", value))
+            found.append(_foreign(request, "device plugin", value, _DOMAINS_ALONE))
     if not any(one.name == "device plugin" for one in found):
         found.append(Precondition("", "device plugin", "none", True, "no DaemonSet of one"))
     return found
@@ -137,12 +152,11 @@ def _our_plugin(request: Request, value: str) -> Precondition:
         "", name, value, False,
         "it and the DRA driver would give out the same GPUs, each without regard to the other",
         f"Set {PREFIX}device_plugin: remove, and move pods that ask for nvidia.com/gpu to claims "
-        f"where the cluster does not lend that name; or serve compute domains alone "
-        f"({PREFIX}gpus: false).",
+        f"where the cluster does not lend that name{_DOMAINS_ALONE}.",
     )  # fmt: skip
 
 
-def _foreign(request: Request, name: str, value: str) -> Precondition:
+def _foreign(request: Request, name: str, value: str, otherwise: str = "") -> Precondition:
     if request.beside_others:
         return Precondition(
             "", name, value, True, f"{PREFIX}beside_others: it serves nodes of its own"
@@ -151,8 +165,7 @@ def _foreign(request: Request, name: str, value: str) -> Precondition:
         "", name, value, False,
         "this collection did not deploy it, and never changes it",
         "Remove it by its own means; or, where it serves other nodes than those with the label "
-        f"kubegpu.nodes/gpu=nvidia, set {PREFIX}beside_others: true; or serve compute domains "
-        f"alone ({PREFIX}gpus: false).",
+        f"kubegpu.nodes/gpu=nvidia, set {PREFIX}beside_others: true{otherwise}.",
     )  # fmt: skip
 
 

@@ -196,7 +196,7 @@ def _preconditions(
     hosts: Mapping[str, Mapping[str, Any]],
     cluster: Mapping[str, Any],
 ) -> list[Precondition]:
-    found = cluster_preconditions(request, cluster)
+    found = cluster_preconditions(request, cluster, compute_domains=layout.compute_domains)
     nodes, node_of = cluster.get("nodes") or {}, cluster.get("node_of") or {}
     for name in sorted(hosts):
         if container_gpus(hosts[name]["gpu_node"]):

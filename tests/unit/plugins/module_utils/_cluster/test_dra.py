@@ -30,6 +30,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads import (
+    dra_drivers,
     foreign,
     recognize,
 )
@@ -97,7 +98,9 @@ def test_the_driver_is_known_by_what_its_pod_runs(image):
 
 def test_compute_domains_alone_give_out_no_gpu():
     """With resources.gpus.enabled=false the chart allows the device plugin beside it."""
-    assert recognize([driver_daemonset(gpus=False)], "DaemonSet") == []
+    (part,) = recognize([driver_daemonset(gpus=False)], "DaemonSet")
+    assert (part.kind, part.managed) == ("compute_domains", False)
+    assert foreign([part]) == dra_drivers([part]) == []
     classes = [one for one in CLASSES if one["metadata"]["name"].startswith("compute")]
     assert read_classes(classes) == ()
 

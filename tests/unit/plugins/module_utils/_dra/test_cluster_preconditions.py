@@ -22,8 +22,8 @@ OPERATOR = {
 }
 
 
-def told(cluster, **options):
-    found = cluster_preconditions(read_request(options), cluster)
+def told(cluster, domains=False, **options):
+    found = cluster_preconditions(read_request(options), cluster, compute_domains=domains)
     return {one.name: one for one in found}
 
 
@@ -91,6 +91,29 @@ def test_what_others_deployed_is_never_changed(part, name):
         one = told(cluster, device_plugin=choice)[name]
         assert one.met is False and "never changes it" in one.evidence
     assert told(cluster, beside_others=True)[name].met
+
+
+DOMAINS = {"gpus": False, "compute_domains": "true", "domains": True}
+
+
+def test_compute_domains_alone_are_no_way_beside_another_dra_driver():
+    """Its container for compute domains would be the second one of a node."""
+    cluster = release("1.34", daemonsets=[driver_daemonset()])
+    for options in ({}, DOMAINS):
+        one = told(cluster, **options)["another DRA driver"]
+        assert one.met is False and "compute domains alone" not in one.next_step
+    assert told(cluster, **DOMAINS, beside_others=True)["another DRA driver"].met
+    # Beside a device plugin they are one.
+    one = told(release("1.34", daemonsets=[FOREIGN]))["device plugin"]
+    assert "or serve compute domains alone (nvidia_dra_driver_gpus: false)." in one.next_step
+
+
+def test_a_driver_for_compute_domains_alone_is_in_the_way_of_compute_domains():
+    cluster = release("1.34", daemonsets=[driver_daemonset(gpus=False)])
+    one = told(cluster, **DOMAINS)["another DRA driver"]
+    assert one.met is False
+    assert one.value.startswith("NVIDIA's DRA driver for compute domains (DaemonSet ")
+    assert "another DRA driver" not in told(cluster)
 
 
 def test_an_operator_without_its_device_plugin_is_no_obstacle():
