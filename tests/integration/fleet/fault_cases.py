@@ -431,7 +431,6 @@ TOOLKIT = {
 }  # fmt: skip
 
 _K3S = "/var/lib/rancher/k3s"
-_RUNTIME = "/usr/bin/nvidia-container-runtime"
 
 RUNTIME = {
     "docker-config-invalid": Fault(
@@ -442,14 +441,6 @@ RUNTIME = {
     ),
     "restart-required": Fault(
         "restart_required", script="touch /etc/containerd/config.toml"
-    ),
-    # Two spellings of BinaryName in one file do it. The daemon has started since.
-    "wrong-program": Fault(
-        "wrong_program",
-        script=f"for file in $(grep -rl {_RUNTIME} /etc/containerd); do\n"
-        f"sed -i 's|{_RUNTIME}|/usr/sbin/runc|' \"$file\"\n"
-        'touch -d 2001-01-01 "$file"\n'
-        "done",
     ),
     "not-default": Fault("not_default", variables={"require_default": ["containerd"]}),
     # Beside a containerd that Kubernetes can use, a Docker that does not run is no fault.

@@ -24,6 +24,7 @@ from tests.testbed.payload import tar
 pytestmark = pytest.mark.full(why="causes on a node of test_site.py; they are unit tests by name")
 
 NODE, OTHER = "gpu3", "gpu2"
+RUNTIME = "/usr/bin/nvidia-container-runtime"
 WHOLE = "whole"
 # As many as share one connection of ssh (MaxSessions).
 FORKS = "8"
@@ -181,3 +182,19 @@ def test_a_daemon_that_has_lost_the_handler_and_one_that_does_not_run(story, tmp
     assert [one["id"] for one in found[OTHER]] == ["containerd_not_running"], found[OTHER]
     found, result = diagnose(dest, f"{NODE}:{OTHER}")
     assert result["ok"], found
+
+
+def test_a_handler_that_runs_another_program(story, tmp_path):
+    """Two spellings of BinaryName do it. Here the file's own time would tell of the edit."""
+    assert story.first
+    edit = (
+        f"{KEEP}; grep -rl {RUNTIME} /etc/containerd | xargs sed -i 's|{RUNTIME}|/usr/sbin/runc|'; "
+        "systemctl restart containerd"
+    )
+    on_nodes(edit, NODE)
+    try:
+        found, _result = diagnose(tmp_path / "diagnosis.json", NODE)
+    finally:
+        on_nodes(ALL_BACK, NODE)
+    print(json.dumps(found, indent=1))
+    assert [one["id"] for one in found[NODE]] == ["wrong_program"], found[NODE]
