@@ -214,13 +214,13 @@ class _Folder:
         """
         # For both attempts: an upgrade waits for it with nodes out of work.
         deadline = time.monotonic() + min(_DOWNLOAD * len(names), _LONGEST)
-        if self._is_had(names, deadline):
+        if self._download_all(names, deadline):
             return
         # Lists can be older than the repository: the others are to be had.
         for one in names:
-            self._is_had([one], deadline)
+            self._download_all([one], deadline)
 
-    def _is_had(self, names: Sequence[str], deadline: float) -> bool:
+    def _download_all(self, names: Sequence[str], deadline: float) -> bool:
         """Download packages; return whether the repository has all of them."""
         # apt-get writes to its working directory.
         script = 'cd "$1" && shift && exec apt-get -qq download "$@"'

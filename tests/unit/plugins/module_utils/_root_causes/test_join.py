@@ -139,7 +139,7 @@ WITHOUT_A_ROW = {
     "other rows say which of several causes it is, or a user's program has the GPU": (
         "insufficient_gpu", "gpu_busy", "no_plugin_devices", "discovery_no_nvml",
     ),
-    "its text does not say whether the card was changed, MIG divided anew, or a GPU is lost": (
+    "its text does not say whether the card was changed, MIG partitioned again, or a GPU is lost": (
         "cdi_uuid_unknown", "device_unknown",
     ),
     "which of two files stays is for whoever wrote them": ("cdi_conflict",),
