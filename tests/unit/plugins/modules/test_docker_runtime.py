@@ -354,7 +354,7 @@ def test_failed_update_keeps_the_record_of_the_first(node):
     node(reload=True)
     node.deaf = ("reload",)
     assert node.once(reload=True, runtime_args=["-x"])["failed"]
-    assert "-x" not in node.config.read_text()
+    assert "\"-x\"" not in node.config.read_text()
     node.deaf = ()
     assert node(state="absent", reload=True)["changed"]
     assert node.config.read_text() == '{"debug": true}'
