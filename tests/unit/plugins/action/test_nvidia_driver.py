@@ -712,6 +712,11 @@ OLD_RUNFILE = {"version": OLD, "source": "runfile", "runfile": {"url": "http://x
 BOUNDARIES = ["plan", "after plan", "begin", "after begin", "package_set", "after package_set"]
 
 
+@pytest.mark.full(
+    *(f"absent-{place}" for place in BOUNDARIES if place != "after begin"),
+    "present-plan", "present-after plan", "present-package_set", "present-finish",
+    why="the same run ended at another moment",
+)  # fmt: skip
 @pytest.mark.parametrize("place", [*BOUNDARIES, "finish", "after finish"])
 @pytest.mark.parametrize("then", ["present", "absent"])
 def test_a_run_that_dies_anywhere_leaves_what_the_next_needs(task, node, place, then):
@@ -896,6 +901,11 @@ def test_without_a_tool_for_initramfs_there_is_a_warning(task, node, capsys):
     assert "update-initramfs" not in " ".join(node.calls)
 
 
+@pytest.mark.full(
+    "absent-begin", "absent-finish", "absent-sh", "absent-update-initramfs",
+    "present-finish", "present-runfile", "present-update-initramfs", "present-modprobe",
+    why="the same run ended at another moment",
+)  # fmt: skip
 @pytest.mark.parametrize(
     "place", ["begin", "runfile", "finish", "sh", "update-initramfs", "modprobe"]
 )
@@ -919,6 +929,11 @@ def test_a_killed_run_with_a_runfile_is_finished_or_undone(task, node, place, th
     assert not task(state="absent")["changed"]
 
 
+@pytest.mark.full(
+    "desired0-begin", "desired3-rmmod", "desired4-begin", "desired6-rmmod",
+    "desired7-update-initramfs",
+    why="the same run ended at another moment",
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("desired", "place"),
     [

@@ -484,6 +484,11 @@ def test_a_killed_run_is_finished_by_the_next_and_undone_all_the_way(task, node)
 BOUNDARIES = ["before plan", "after plan", "before apt", "after apt", "before record"]
 
 
+@pytest.mark.full(
+    *(f"{place} plan-{then}" for place in ("before", "after") for then in ("absent", "other")),
+    "before record-present", "before record-other", "after apt-absent", "before apt-other",
+    why="the same run ended at another moment",
+)  # fmt: skip
 @pytest.mark.parametrize("then", ["present", "absent", "other"])
 @pytest.mark.parametrize("place", [*BOUNDARIES, "after record"])
 def test_a_run_that_dies_anywhere_loses_no_package(task, node, place, then):

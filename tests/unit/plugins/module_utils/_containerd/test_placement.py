@@ -23,12 +23,22 @@ BASE = '{{ template "base" . }}\n'
 RANCHER = [node for node in NODES if node[0] in ("k3s", "rke2")]
 
 
-def names(nodes):
-    return ["-".join(map(str, node)) for node in nodes]
+def on(nodes):
+    """Parametrize by distributions; RKE2 has the files of k3s in another folder."""
+    alike = pytest.mark.full(why="RKE2 as k3s, containerd 1.6 as 1.7")
+    kinds = [
+        pytest.param(
+            node,
+            id="-".join(map(str, node)),
+            marks=[alike] if node[0] == "rke2" or node[2] == "1.6" else [],
+        )
+        for node in nodes
+    ]
+    return pytest.mark.parametrize("kind", kinds)
 
 
-each = pytest.mark.parametrize("kind", NODES, ids=names(NODES))
-on_rancher = pytest.mark.parametrize("kind", RANCHER, ids=names(RANCHER))
+each = on(NODES)
+on_rancher = on(RANCHER)
 on_old_k3s = pytest.mark.parametrize("kind", [("k3s", 2, "1.7")])
 on_new_k3s = pytest.mark.parametrize("kind", [("k3s", 3, "2.1")])
 
@@ -69,7 +79,7 @@ def test_a_handler_of_another_name_present_again_absent(node):
 WITH_RUNC = [node for node in NODES if node[:2] != ("k0s", 3)]
 
 
-@pytest.mark.parametrize("kind", WITH_RUNC, ids=names(WITH_RUNC))
+@on(WITH_RUNC)
 def test_options_and_a_second_handler(node):
     node.ok(name="gpu")
     node.ok(name="more", options={"NoNewKeyring": True})
