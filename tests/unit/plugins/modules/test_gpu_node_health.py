@@ -24,9 +24,10 @@ from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_health
 from tests.unit.fixtures.health_node import A100, journal, make_node, smi_document, smi_gpu, xid
 from tests.unit.module_process import predicted, run_module
 
-# Seconds for the largest logs: what all logs together may take by default. The measurement of the
-# memory slows it down, and the machine may have other work.
+# Seconds of the processor for the largest logs: all logs together may take that long by default.
+# The measurement of the memory slows it down. A busy machine takes longer: the limit is another.
 LONGEST = 60
+BUSY = {"timeout": 10 * LONGEST}
 DOCUMENT = smi_document(smi_gpu(remapped_row_pending="Yes"))
 
 
@@ -109,11 +110,12 @@ def print_log(folder, parts):
 
 
 def measured():
-    """Run the module; return its answer, and the most memory in bytes that Python had for it."""
+    """Run the module; return its answer, the most memory in bytes that Python had, and seconds."""
     tracemalloc.start()
+    begin = time.process_time()
     try:
-        answer = run_module(gpu_node_health.main, {})
-        return answer, tracemalloc.get_traced_memory()[1]
+        answer = run_module(gpu_node_health.main, BUSY)
+        return answer, tracemalloc.get_traced_memory()[1], time.process_time() - begin
     finally:
         tracemalloc.stop()
 
@@ -127,14 +129,14 @@ def test_a_boot_with_many_xids_is_cut_in_bounded_memory_and_the_result_says_so(n
             yield journal((5, xid(number % 997, "y" * 200, gpu=gpu))).encode()
 
     size = print_log(node, flood())
-    answer, peak = measured()
+    answer, peak, seconds = measured()
     assert len(answer["events"]) == kernel_log.MOST_EVENTS
     (log,) = answer["logs"]
     assert log["size"] == size and f"only {kernel_log.MOST_EVENTS} kinds" in log["incomplete"]
     assert {"what": "kernel log of boot 0", "why": log["incomplete"]} in answer["unseen"]
     # The events and their findings as values, as texts and as JSON: it does not grow with the log.
     assert peak < 100 << 20
-    assert answer["seconds"] < LONGEST
+    assert seconds < LONGEST
     assert len(calls(node, "journalctl")) == 2 and len(calls(node, "nvidia-smi")) == 1
 
 
@@ -147,7 +149,7 @@ def test_a_log_of_50_megabytes_is_not_kept_in_memory(node, most, monkeypatch):
     newest = journal((9, xid(79, "GPU has fallen off the bus."))).encode()
     size = print_log(node, (newest, *(part for _number in range(50_000_000 // len(part)))))
     assert size > 49_000_000
-    answer, peak = measured()
+    answer, peak, seconds = measured()
     assert [(one["number"], one["count"]) for one in answer["events"]] == [(79, 1)]
     log = answer["logs"][0]
     assert log["size"] == (most or size)
@@ -157,7 +159,7 @@ def test_a_log_of_50_megabytes_is_not_kept_in_memory(node, most, monkeypatch):
     )
     # Less than the log. NodeReader has a buffer of 32 MiB for a file.
     assert peak < 40 << 20
-    assert answer["seconds"] < LONGEST
+    assert seconds < LONGEST
 
 
 def test_a_wrong_option_is_refused_before_anything_is_asked(node):
