@@ -303,8 +303,9 @@ kubernetes:
   sample: v1.34.2
 dra_objects:
   description: >-
-    The namespace and the objects of this collection's DRA driver, the definitions of compute
-    domains, and all compute domains, with name, namespace and labels only.
+    The namespace and the objects of this collection's DRA driver, objects of others that have a
+    name of these, the definitions of compute domains, and all compute domains, with name, namespace
+    and labels only.
   returned: with O(dra_namespace)
   type: list
   elements: dict

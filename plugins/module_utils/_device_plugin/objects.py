@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._core.errors import InputError
+from .._core.errors import InputError, Refusal
 from .._kube.image import check_pinned, is_tag
 from .._kube.pod_parts import Object, check_max_unavailable, max_unavailable
 from .._labels.pause import away_from_paused
@@ -187,10 +187,39 @@ def is_managed(item: Mapping[str, Any]) -> bool:
     return (item["metadata"].get("labels") or {}).get(MANAGED_LABEL) == MANAGED_BY
 
 
-def is_unmanaged(item: Mapping[str, Any], seen: Seen) -> bool:
-    """Return whether an object that several programs share was there before."""
+def is_unmanaged(item: Mapping[str, Any], seen: Seen, shared: Sequence[str] = SHARED_KINDS) -> bool:
+    """Return whether an object that several programs share was there before.
+
+    :param shared: the kinds that several programs share.
+    """
+    return item["kind"] in shared and _is_of_others(item, seen)
+
+
+def is_taken(item: Mapping[str, Any], seen: Seen, shared: Sequence[str] = SHARED_KINDS) -> bool:
+    """Return whether somebody else has an object of this name, which is not to be shared."""
+    return item["kind"] not in shared and _is_of_others(item, seen)
+
+
+def taken(item: Mapping[str, Any], prefix: str, option: str = "") -> Refusal:
+    """Return the refusal to take over an object of others.
+
+    :param prefix: of the role's variables.
+    :param option: what to set so that the object may stay, without the prefix. An object in a
+        namespace may stay if the role uses another one.
+    """
+    kind, namespace, name = identity(item)
+    where = f"{namespace}/{name}" if namespace else name
+    option = option or ("namespace to another namespace" if namespace else "")
+    return Refusal(
+        f"the cluster has a {kind} {where} that this collection did not make",
+        f"Remove it, or set {prefix}{option}." if option else "Remove it.",
+        f"it has no label {MANAGED_LABEL}={MANAGED_BY}",
+    )
+
+
+def _is_of_others(item: Mapping[str, Any], seen: Seen) -> bool:
     there = seen.get(identity(item))
-    return there is not None and item["kind"] in SHARED_KINDS and not is_managed(there)
+    return there is not None and not is_managed(there)
 
 
 def place(item: Mapping[str, Any]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the objects of this collection's DRA driver from a cluster."""
+"""Read the objects of this collection's DRA driver, and those of its names, from a cluster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from .._cluster.workloads import MANAGED_BY, OURS
 from .._kube.api import Cluster
 from .._kube.errors import KubeError
-from .names import APPLICATION, CLIQUES, DOMAIN_GROUP, DOMAIN_VERSION, DOMAINS
+from .names import APPLICATION, CLIQUES, DOMAIN_GROUP, DOMAIN_VERSION, DOMAINS, NAMES
 
-_SELECTOR = f"{MANAGED_BY}={OURS},app.kubernetes.io/name={APPLICATION}"
+_LABELS = {MANAGED_BY: OURS, "app.kubernetes.io/name": APPLICATION}
 _RBAC = "rbac.authorization.k8s.io/v1"
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
@@ -37,19 +37,20 @@ _CLUSTER_WIDE = (
 def dra_objects(cluster: Cluster, namespace: str, api: str) -> list[dict[str, Any]]:
     """Return the namespace, the objects of this collection, and all compute domains.
 
-    Definitions of compute domains are returned whoever made them. All objects are reduced to their
-    metadata.
+    Objects with a name that this collection uses, and definitions of compute domains, are returned
+    whoever made them. They are listed and not asked for by name, because an account without the
+    rights for compute domains may list them only. All objects are reduced to their metadata.
 
     :param api: the version of resource.k8s.io; empty if the server has none.
     """
     found: list[dict[str, Any]] = []
     for version, kind, plural in _NAMESPACED:
         path = f"{_base(version)}/namespaces/{namespace}/{plural}"
-        found += _listed(cluster, path, version, kind, labelSelector=_SELECTOR)
+        found += filter(_is_wanted, _listed(cluster, path, version, kind))
     classes = ((f"resource.k8s.io/{api}", "DeviceClass", "deviceclasses"),) if api else ()
     for version, kind, plural in (*_CLUSTER_WIDE, *classes):
         path = f"{_base(version)}/{plural}"
-        found += _listed(cluster, path, version, kind, labelSelector=_SELECTOR)
+        found += filter(_is_wanted, _listed(cluster, path, version, kind))
     version, kind, plural = _CRD
     defined = [
         item
@@ -70,12 +71,16 @@ def _base(version: str) -> str:
     return f"/apis/{version}" if "/" in version else f"/api/{version}"
 
 
-def _listed(
-    cluster: Cluster, path: str, version: str, kind: str, **params: object
-) -> Iterator[dict[str, Any]]:
+def _is_wanted(item: Mapping[str, Any]) -> bool:
+    """Return whether an object is of this collection's driver, or has a name of it."""
+    labels = item["metadata"].get("labels") or {}
+    return item["metadata"]["name"] in NAMES or _LABELS.items() <= labels.items()
+
+
+def _listed(cluster: Cluster, path: str, version: str, kind: str) -> Iterator[dict[str, Any]]:
     """Return the objects of a kind; none if the server does not know the kind."""
     try:
-        items = list(cluster.list(path, **params))
+        items = list(cluster.list(path))
     except KubeError as error:
         if error.status != 404:
             raise

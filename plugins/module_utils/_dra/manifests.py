@@ -15,10 +15,14 @@ from .._kube.pod_parts import Object
 from .crds import custom_resources
 from .data import HOST_MANAGED, MPS
 from .names import (
+    CHANNEL_CLASS,
     CONTROLLER_NAME,
     DAEMON_ACCOUNT,
+    DAEMON_CLASS,
     DAEMON_NAME,
     DOMAIN_GROUP,
+    GPU_CLASS,
+    MIG_CLASS,
     PLUGIN_NAME,
     POLICY_NAME,
 )
@@ -55,24 +59,20 @@ def device_classes(request: Request, layout: Layout) -> list[Object]:
     """Return the classes by which claims ask for devices."""
     found = []
     if request.gpus:
-        gpu = _device_class(layout.api, "gpu.nvidia.com", _GPU_DRIVER, "gpu")
+        gpu = _device_class(layout.api, GPU_CLASS, _GPU_DRIVER, "gpu")
         if layout.api == "v1":
             # Pods may then ask by limits, as with the device plugin (KEP-5004).
             gpu["spec"]["extendedResourceName"] = "nvidia.com/gpu"
-        found = [gpu, _device_class(layout.api, "mig.nvidia.com", _GPU_DRIVER, "mig")]
+        found = [gpu, _device_class(layout.api, MIG_CLASS, _GPU_DRIVER, "mig")]
     if layout.compute_domains:
         found.append(
             _device_class(
-                layout.api, "compute-domain-default-channel.nvidia.com", _DOMAIN_DRIVER, "channel",
+                layout.api, CHANNEL_CLASS, _DOMAIN_DRIVER, "channel",
                 f" && device.attributes['{_DOMAIN_DRIVER}'].id == 0",
             )
         )  # fmt: skip
         if request.imex_mode != HOST_MANAGED:
-            found.append(
-                _device_class(
-                    layout.api, "compute-domain-daemon.nvidia.com", _DOMAIN_DRIVER, "daemon"
-                )
-            )
+            found.append(_device_class(layout.api, DAEMON_CLASS, _DOMAIN_DRIVER, "daemon"))
     return found
 
 

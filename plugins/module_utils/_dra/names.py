@@ -20,6 +20,25 @@ POLICY_NAME = f"{NAME}-own-slices"
 DAEMON_ACCOUNT = "compute-domain-daemon-service-account"
 DAEMON_NAME = f"{NAME}-compute-domain-daemon"
 
+#: The device classes, whose names are those of the driver's chart.
+GPU_CLASS = "gpu.nvidia.com"
+MIG_CLASS = "mig.nvidia.com"
+CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
+DAEMON_CLASS = "compute-domain-daemon.nvidia.com"
+
+#: The names of all objects but the namespace and the definitions of compute domains.
+NAMES = (
+    PLUGIN_NAME,
+    CONTROLLER_NAME,
+    POLICY_NAME,
+    DAEMON_ACCOUNT,
+    DAEMON_NAME,
+    GPU_CLASS,
+    MIG_CLASS,
+    CHANNEL_CLASS,
+    DAEMON_CLASS,
+)
+
 #: The API group of compute domains, and its version.
 DOMAIN_GROUP = "resource.nvidia.com"
 DOMAIN_VERSION = "v1beta1"

@@ -14,7 +14,7 @@ from .._core.errors import KubegpuError, Refusal
 from .._core.printable import printable
 from .._core.versions import version_numbers
 from .._device_plugin.manifests import absent as plugin_absent
-from .._device_plugin.objects import identity, is_managed
+from .._device_plugin.objects import identity, is_managed, is_taken, is_unmanaged, taken
 from .._device_plugin.plan import differing_options, expected_of, refusal_text
 from .._device_plugin.types import Request as PluginRequest
 from .._hardware.vendors import container_gpus
@@ -29,6 +29,7 @@ from .types import Layout, Precondition, Request
 
 Objects = Sequence[Mapping[str, Any]]
 _CRD = "CustomResourceDefinition"
+_CLASS = "DeviceClass"
 #: Kinds whose objects of others are used as they are.
 _SHARED = ("Namespace", _CRD)
 
@@ -68,8 +69,9 @@ def plan(
     result["api"], result["compute_domains"] = layout.api, layout.compute_domains
     result["expected"] = _expected(hosts) if request.gpus else {}
     if layout.api:
-        objects, unmanaged = _select_objects(manifests(request, layout), existing)
+        objects, unmanaged, others = _select_objects(request, manifests(request, layout), existing)
         result["objects"] = objects
+        refusals += [("", one) for one in others]
         result["replaced"] = _replaced(request, cluster)
         result["absent"], kept = removable(existing, objects)
         reasons += unmanaged
@@ -81,6 +83,13 @@ def teardown(existing: Objects) -> dict[str, Any]:
     """Return the plan that removes everything of this collection but the namespace."""
     result = _empty_result()
     result["absent"], kept = removable(existing)
+    others = [
+        f"{one['kind']} {one['metadata']['name']}"
+        for one in existing
+        if one["kind"] not in ("Namespace", "ComputeDomain") and not is_managed(one)
+    ]
+    if others:
+        kept.append(f"This collection did not make and does not remove: {', '.join(others)}")
     return _build_result(result, [], kept, [])
 
 
@@ -173,7 +182,9 @@ def _layout(
     racks = sorted(
         {rack for host in hosts.values() for rack in [is_in_rack(host["gpu_node"])]} - {""}
     )
-    there = any(item["metadata"]["name"] == CONTROLLER_NAME for item in existing)
+    there = any(
+        item["metadata"]["name"] == CONTROLLER_NAME and is_managed(item) for item in existing
+    )
     if request.compute_domains == AUTO:
         domains = bool(racks) or there
         why = f"nodes of a {racks[0]}" if racks else "they are there already"
@@ -236,14 +247,25 @@ def _replaced(request: Request, cluster: Mapping[str, Any]) -> list[Object]:
     return [one for name in namespaces for one in plugin_absent(PluginRequest(namespace=name))]
 
 
-def _select_objects(objects: Sequence[Object], existing: Objects) -> tuple[list[Object], list[str]]:
-    """Return the objects to apply, and a reason for each one of others that is used as it is."""
-    others = {
-        identity(item) for item in existing if item["kind"] in _SHARED and not is_managed(item)
-    }
-    found = [item for item in objects if identity(item) not in others]
-    return found, [
-        f"{kind} {name} was there before and is left as it is"
-        for kind, _namespace, name in map(identity, objects)
-        if (kind, "", name) in others
+def _select_objects(
+    request: Request, objects: Sequence[Object], existing: Objects
+) -> tuple[list[Object], list[str], list[Refusal]]:
+    """Return the objects to apply, and what is said of those that others made.
+
+    :returns: also a reason for each object of others that is used as it is, and a refusal of each
+        one that is not.
+    """
+    seen = {identity(item): item for item in existing}
+    # A class selects devices by their driver, so that the one of another installation serves, too.
+    shared = (*_SHARED, _CLASS) if request.beside_others else _SHARED
+    reasons = [
+        f"{item['kind']} {item['metadata']['name']} was there before and is left as it is"
+        for item in objects
+        if is_unmanaged(item, seen, shared)
     ]
+    refusals = [
+        taken(item, PREFIX, "beside_others: true" if item["kind"] == _CLASS else "")
+        for item in objects
+        if is_taken(item, seen, shared)
+    ]
+    return [item for item in objects if not is_unmanaged(item, seen, shared)], reasons, refusals

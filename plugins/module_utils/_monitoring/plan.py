@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.errors import KubegpuError, Refusal
-from .._device_plugin.objects import MANAGED_BY, MANAGED_LABEL, identity, is_managed
+from .._device_plugin.objects import (
+    SHARED_KINDS,
+    identity,
+    is_managed,
+    is_taken,
+    is_unmanaged,
+    taken,
+)
 from .._device_plugin.plan import differing_options, refusal_text
 from .._exporter.options import PREFIX
 from .manifests import manifests
@@ -19,8 +26,6 @@ from .names import MONITORING_API, POD_MONITOR, PROMETHEUS_RULE, SERVICE_MONITOR
 from .options import read_request
 from .rules import silent
 from .types import ANNOTATIONS, AUTO, NONE, SCRAPES, Request
-
-_SHARED = ("Namespace",)
 
 
 def plan(
@@ -89,11 +94,11 @@ def _select_objects(
     absent = _absent(existing, wanted, request.namespace)
     places = {item["metadata"].get("namespace", request.namespace) for item in absent}
     selected = {
-        "objects": [item for item in wanted if not _is_unmanaged(item, seen)],
+        "objects": [item for item in wanted if not is_unmanaged(item, seen)],
         "absent": absent,
         "earlier": sorted(places - {request.namespace}),
     }
-    return selected, [_taken(item) for item in wanted if _is_taken(item, seen)]
+    return selected, [taken(item, PREFIX) for item in wanted if is_taken(item, seen)]
 
 
 def _result(
@@ -148,31 +153,6 @@ def _no_monitor(request: Request, kind: str) -> Refusal:
     )
 
 
-def _is_unmanaged(
-    item: Mapping[str, Any], seen: Mapping[tuple[str, str, str], Mapping[str, Any]]
-) -> bool:
-    there = seen.get(identity(item))
-    return there is not None and item["kind"] in _SHARED and not is_managed(there)
-
-
-def _is_taken(
-    item: Mapping[str, Any], seen: Mapping[tuple[str, str, str], Mapping[str, Any]]
-) -> bool:
-    """Return whether somebody else has an object of this name."""
-    there = seen.get(identity(item))
-    return there is not None and item["kind"] not in _SHARED and not is_managed(there)
-
-
-def _taken(item: Mapping[str, Any]) -> Refusal:
-    kind, namespace, name = identity(item)
-    place = f"{namespace}/{name}" if namespace else name
-    return Refusal(
-        f"the cluster has a {kind} {place} that this collection did not make",
-        f"Remove it, or set {PREFIX}namespace to another namespace.",
-        f"it has no label {MANAGED_LABEL}={MANAGED_BY}",
-    )
-
-
 def _absent(
     existing: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]], namespace: str
 ) -> list[dict[str, Any]]:
@@ -193,7 +173,7 @@ def _absent(
             },
         }
         for item in existing
-        if item["kind"] not in _SHARED and is_managed(item) and identity(item) not in keep
+        if item["kind"] not in SHARED_KINDS and is_managed(item) and identity(item) not in keep
     ]
     return sorted(
         found,

@@ -244,6 +244,14 @@ def test_what_belongs_to_somebody_else_is_refused_or_left():
     plan = gpu_monitoring_plan({}, kinds=KINDS, existing=before)
     assert plan["action"] == "refuse" and plan["objects"] == []
     assert f"a DaemonSet kubegpu/{NAME} that this collection did not make" in plan["text"]
+    assert {row["next_step"] for row in plan["refusals"]} == {
+        "Remove it, or set gpu_monitoring_namespace to another namespace."
+    }
+    # Another namespace does not help an object that is in none.
+    made = gpu_monitoring_plan({"pod_labels": ["app"]})
+    role = [one for one in existing(made, owner="x") if one["kind"] == "ClusterRole"]
+    plan = gpu_monitoring_plan({"pod_labels": ["app"]}, existing=role)
+    assert [row["next_step"] for row in plan["refusals"]] == ["Remove it."]
     plan = gpu_monitoring_plan({}, kinds=KINDS, existing=before, teardown=True)
     assert plan["absent"] == []
 

@@ -15,7 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.names import (
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.plan import plan, teardown
 from tests.unit.fixtures.cluster_objects import daemonset, pod
 from tests.unit.fixtures.cluster_objects import node as node_object
-from tests.unit.fixtures.dra_cluster import MARKER, RELEASES, release, seen, standin
+from tests.unit.fixtures.dra_cluster import MARKER, RELEASES, by_plural, release, seen, standin
 from tests.unit.fixtures.node_facts import P4, node
 from tests.unit.plugins.module_utils._dra.test_node_preconditions import GB200, READY
 
@@ -35,11 +35,7 @@ def kinds(objects):
 
 def installed(made, *, domains=()):
     """A cluster that has what a plan applied."""
-    objects: dict = {}
-    for one in made["objects"][made["objects"][0]["kind"] == "Namespace" :]:
-        kind = one["kind"].lower()
-        plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}{'es' * kind.endswith('s')}"
-        objects.setdefault(plural if plural != kind else f"{kind}s", []).append(one)
+    objects = by_plural(made["objects"][made["objects"][0]["kind"] == "Namespace" :])
     cluster = standin(**{"computedomains": list(domains), **objects})
     for one in objects.get("customresourcedefinitions", ()):
         cluster.groups[CRD_PATH + one["metadata"]["name"]] = one
@@ -165,6 +161,76 @@ def test_definitions_and_namespaces_of_others_are_left_as_they_are():
     assert sum("was there before" in reason for reason in again["reasons"]) == 3
     absent = teardown(dra_objects(cluster, "kubegpu", "v1"))["absent"]
     assert "CustomResourceDefinition" not in kinds(absent)
+
+
+def foreign(kind, name, namespace=None):
+    place = {"namespace": namespace} if namespace else {}
+    return {
+        "apiVersion": "v1", "kind": kind,
+        "metadata": {"name": name, **place, "labels": {"app.kubernetes.io/managed-by": "Helm"}},
+    }  # fmt: skip
+
+
+def with_foreign(*others):
+    """A cluster that has nothing of ours, and these objects of others."""
+    cluster = release("1.34")
+    return {**cluster, "dra_objects": [*cluster["dra_objects"], *others]}
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (foreign("DeviceClass", "gpu.nvidia.com"), "Remove it, or set {}beside_others: true."),
+        (foreign("DaemonSet", PLUGIN_NAME, "kubegpu"),
+         "Remove it, or set {}namespace to another namespace."),
+        (foreign("ClusterRole", PLUGIN_NAME), "Remove it."),
+    ],
+)  # fmt: skip
+def test_an_object_of_others_with_one_of_our_names_is_refused_by_name(other, said):
+    made = plan({}, HOSTS, with_foreign(other))
+    kind, namespace, name = identity(other)
+    place = f"{namespace}/{name}" if namespace else name
+    assert made["action"] == "refuse" and made["objects"] == []
+    assert made["refusals"] == [
+        {
+            "host": "",
+            "cause": f"the cluster has a {kind} {place} that this collection did not make",
+            "evidence": "it has no label app.kubernetes.io/managed-by=kubegpu.nodes",
+            "next_step": said.format("nvidia_dra_driver_"),
+        }
+    ]
+    assert place in made["text"]
+
+
+def test_a_device_class_of_others_is_left_as_it_is_beside_them():
+    other = foreign("DeviceClass", "gpu.nvidia.com")
+    made = plan({"beside_others": True}, HOSTS, with_foreign(other))
+    assert made["action"] == "apply" and made["absent"] == []
+    classes = [one["metadata"]["name"] for one in made["objects"] if one["kind"] == "DeviceClass"]
+    assert classes == ["mig.nvidia.com"]
+    assert "DeviceClass gpu.nvidia.com was there before and is left as it is" in made["reasons"]
+    # Nothing but a class is shared.
+    role = foreign("ClusterRole", PLUGIN_NAME)
+    assert plan({"beside_others": True}, HOSTS, with_foreign(role))["action"] == "refuse"
+
+
+def test_teardown_leaves_what_others_made_and_says_so():
+    made = plan({}, HOSTS, release("1.34"))
+    ours = dra_objects(installed(made), "kubegpu", "v1")
+    others = [foreign("DeviceClass", "compute-domain-daemon.nvidia.com"),
+              foreign("ClusterRole", CONTROLLER_NAME)]  # fmt: skip
+    result = teardown([*ours, *others])
+    assert result["absent"] == teardown(ours)["absent"] != []
+    assert result["warnings"] == [
+        "This collection did not make and does not remove: DeviceClass "
+        f"compute-domain-daemon.nvidia.com, ClusterRole {CONTROLLER_NAME}"
+    ]
+
+
+def test_a_controller_of_others_brings_no_compute_domains():
+    other = foreign("ClusterRole", CONTROLLER_NAME)
+    made = plan({}, HOSTS, with_foreign(other))
+    assert made["action"] == "apply" and not made["compute_domains"]
 
 
 def test_a_passed_through_gpu_is_not_expected():
