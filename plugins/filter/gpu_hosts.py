@@ -42,7 +42,9 @@ options:
         P(kubegpu.nodes.amd_container_toolkit#role) changes something, and V(amd_teardown) those
         that have a part of them.
       - V(failed) selects hosts with the fact C(kubegpu_failure), which the playbooks set, and
-        V(not_failed) the others.
+        V(not_failed) the others. V(any_failure) selects hosts with that fact or with
+        C(kubegpu_prometheus_failure), which the playbooks set for a host whose Prometheus could not
+        be changed.
       - V(driver) selects hosts with a loaded driver that did not fail, and V(changed) those of them
         whose node, labels or device plugin this run changed, so that no reboot or restart is left
         to do; with C(gpu_verify_all), unchanged ones as well. V(verified) selects hosts that have
@@ -60,7 +62,7 @@ options:
     type: str
     choices:
       [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, amd_enabled, amd_work,
-      amd_teardown, waiting, failed, not_failed, driver, changed, verified, groups, monitored,
+      amd_teardown, waiting, failed, not_failed, any_failure, driver, changed, verified, groups, monitored,
       monitoring_work, scraped, exporter]
     default: facts
 seealso:

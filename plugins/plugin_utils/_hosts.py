@@ -258,6 +258,9 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "waiting": lambda variables: variables.get("kubegpu_begun") is not True,
     "failed": _has_failed,
     "not_failed": lambda variables: not _has_failed(variables),
+    "any_failure": lambda variables: (
+        _has_failed(variables) or bool(variables.get("kubegpu_prometheus_failure"))
+    ),
     "driver": _can_verify,
     "verified": _is_verified,
     "monitored": lambda variables: _is_monitored(variables) and not _has_failed(variables),

@@ -163,7 +163,9 @@ def _source(
         diagnosis=tuple(one for one in diagnosis if not one.get("pod")) if verdict else None,
         verdict=text(verdict.get("verdict")),
         root=bool(read.get("root", _read_by_root(facts_of))),
-        failure=mapping(variables.get("kubegpu_failure")),
+        failure=mapping(
+            variables.get("kubegpu_failure") or variables.get("kubegpu_prometheus_failure")
+        ),
         upgrade=upgrade,
         acceptance=mapping(variables.get(_ACCEPTED)),
         cluster=cluster or None,

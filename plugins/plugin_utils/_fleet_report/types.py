@@ -42,7 +42,8 @@ class Source:
     :param diagnosis: root causes of the host itself that a diagnosis found; None without one.
     :param verdict: that of the diagnosis; empty without one.
     :param root: whether the host was read as root.
-    :param failure: why the run stopped at this host, as ``kubegpu_failure`` has it.
+    :param failure: why the run stopped at this host, as ``kubegpu_failure`` has it, or
+        ``kubegpu_prometheus_failure``.
     :param upgrade: how its upgrade ended.
     :param acceptance: how its acceptance ended in this run.
     :param cluster: its node in the cluster, as ``gpu_cluster_info`` has it.

@@ -158,6 +158,31 @@ def test_a_failing_teardown_stops_too(nodes):
     assert "gpu2 failed in the task Put the driver back as it was" in words
 
 
+@pytest.mark.full(why="a unit test of the filter has it")
+def test_a_prometheus_that_cannot_be_changed_does_not_count_for_the_node_it_is_on(nodes):
+    own = {"gpu1": {"standin_fails": "prometheus_gpu_files"}}
+    some = {"everywhere": {"kubegpu_serial": 1, "gpu_monitoring_prometheus_host": "gpu1"}}
+    run = nodes.play("teardown", hosts(3, **own), **some)
+    assert run.status == 2, run.screen
+    assert run.hosts("prometheus_gpu_files") == ["gpu1"]
+    assert run.hosts("nvidia_driver") == ["gpu1", "gpu2", "gpu3"]
+    words = run.words()
+    assert "not begun" not in words and "Nodes that were not restored" not in words
+    assert (
+        "gpu1 failed in the task Give Prometheus the targets and rules: It did not build." in words
+    )
+    # What fails at the node itself counts nevertheless, and both are told.
+    own["gpu1"]["standin_lost"] = "nvidia_driver"
+    run = nodes.play("teardown", hosts(3, **own), **some)
+    assert run.status == 2 and run.hosts("nvidia_driver") == ["gpu1"], run.screen
+    words = run.words()
+    assert "gpu2, gpu3 not begun: 1 of 1 nodes of a batch failed (gpu1)" in words
+    assert (
+        "gpu1 failed in the task Give Prometheus the targets and rules: It did not build." in words
+    )
+    assert "gpu1 failed in the task Put the driver back as it was" in words
+
+
 @pytest.mark.full(why="test_nodes_in_work_... with tags")
 def test_parts_that_are_skipped_take_nothing_else_along(nodes):
     """Ansible leaves out a task of which one tag is skipped, with all the other tags it has."""

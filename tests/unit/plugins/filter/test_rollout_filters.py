@@ -88,6 +88,9 @@ def test_from_a_failed_task_to_the_batches_that_wait():
     assert words.startswith("not begun: 1 of 2 nodes of a batch failed (gpu1)")
     # Nobody waits.
     assert rollout(["gpu1", "gpu2"], "stop", hostvars, ["gpu1", "gpu2"]) == ""
+    # A Prometheus on a node is none of its GPUs.
+    elsewhere = {"gpu1": {"kubegpu_prometheus_failure": kept, **checked}}
+    assert rollout(["gpu1", "gpu2"], "stop", {**hostvars, **elsewhere}, [*hostvars]) == ""
     checked["__kubegpu_variables"]["max_fail_percentage"] = 50.0
     assert rollout(["gpu1", "gpu2"], "stop", hostvars, [*hostvars]) == ""
 

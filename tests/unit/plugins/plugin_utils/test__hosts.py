@@ -41,6 +41,9 @@ def test_hosts_with_facts_work_and_failures():
     assert select("waiting") == [host for host in hostvars if host != "b"]
     assert select("failed") == ["unreachable"]
     assert select("not_failed") == [host for host in hostvars if host != "unreachable"]
+    hostvars["a"]["kubegpu_prometheus_failure"] = {"task": "Targets"}
+    assert (select("failed"), select("any_failure")) == (["unreachable"], ["a", "unreachable"])
+    assert "a" in select("not_failed")
     assert select_hosts(["a"], {}, "facts") == select_hosts(["a"], {}, "work") == []
 
 

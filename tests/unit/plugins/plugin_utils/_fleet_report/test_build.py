@@ -169,6 +169,15 @@ def test_after_site_a_change_is_no_action_and_a_failure_is():
     failed = found["run_failed"]
     assert (failed["cause"], failed["next_step"]) == ("DKMS failed.", "Install the headers.")
     assert failed["nodes"][0]["evidence"] == "gcc: error"
+    # A host whose Prometheus could not be changed is told of, too; what its node lacks comes first.
+    other = {**failure, "message": "promtool refused the rules."}
+    for first, cause in (
+        ({}, "promtool refused the rules."),
+        ({"kubegpu_failure": failure}, "DKMS failed."),
+    ):
+        hosts = changed(gpu_04={**FLEET["gpu-04"], "kubegpu_prometheus_failure": other, **first})
+        found = {one["id"]: one for one in report(hosts, applied=True)["actions"]}
+        assert found["run_failed"]["cause"] == cause
 
 
 def test_a_node_to_which_site_did_not_get_is_still_to_be_changed():
