@@ -62,8 +62,8 @@ options:
     type: str
     choices:
       [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, amd_enabled, amd_work,
-      amd_teardown, waiting, failed, not_failed, any_failure, driver, changed, verified, groups, monitored,
-      monitoring_work, scraped, exporter]
+      amd_teardown, waiting, failed, not_failed, any_failure, driver, changed, verified, groups,
+      monitored, monitoring_work, scraped, exporter]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster
