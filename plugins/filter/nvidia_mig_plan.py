@@ -89,7 +89,8 @@ _value:
     C(index), C(address), C(uuid), C(mode), C(before), C(after), C(destroy), C(create) and C(keep)
     with instances as profile and first memory slice, C(reboot_reason), and C(mig_mode) and
     C(mig_devices) as they are after the change, before any reboot), C(files) (written for the
-    boot), C(stop) (services), C(steps), C(reasons) and C(warnings).
+    boot), C(stop) (services), C(steps), C(reasons), C(warnings) and C(notes) (what is left out,
+    such as numbers of GPUs that the node does not have).
   type: dict
 """
 

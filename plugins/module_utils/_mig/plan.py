@@ -53,6 +53,7 @@ def plan_mig(
         return Plan("none", reasons=("no MIG configuration is set",))
     entries = read_config(request.config, request.configs)
     gpus = read_gpus(node)
+    notes = _missing_numbers(request.config, entries, len(gpus))
     refusals: list[KubegpuError] = []
     skipped: list[Finding] = []
     plans = []
@@ -80,8 +81,23 @@ def plan_mig(
         plan = complete(node, plans, request, usage or Usage())
         refusals += [one.error() for one in _in_cluster(plan, cluster or {})]
         if not refusals:
-            return plan
-    return Plan("refuse", tuple(plans), reasons=tuple(map(str, refusals)))
+            return replace(plan, notes=notes)
+    return Plan("refuse", tuple(plans), reasons=tuple(map(str, refusals)), notes=notes)
+
+
+def _missing_numbers(config: str, entries: Sequence[Entry], count: int) -> tuple[str, ...]:
+    """Return a note on numbers of GPUs that the node does not have.
+
+    As with mig-parted they are no error: a configuration serves nodes with different numbers.
+    """
+    numbers = {number for entry in entries for number in entry.devices or () if number >= count}
+    if not numbers:
+        return ()
+    names = ", ".join(map(str, sorted(numbers)))
+    return (
+        f"MIG configuration {config} names GPU {names}, which this node does not have: its GPUs "
+        f"have the numbers below {count}.",
+    )
 
 
 def _other_manager(node: Mapping[str, Any], cluster: Mapping[str, Any]) -> Finding | None:

@@ -276,7 +276,8 @@ class BootFile:
 class Plan:
     """The plan of a node. ``action`` is none, change or refuse.
 
-    ``stop`` are the services that hold a GPU that changes.
+    ``stop`` are the services that hold a GPU that changes. ``notes`` are what is left out, and
+    nothing that remains to be done.
     """
 
     action: str
@@ -286,6 +287,7 @@ class Plan:
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def change(self) -> bool:
@@ -315,6 +317,7 @@ class Plan:
             "steps": [asdict(step) for step in self.steps],
             "reasons": list(self.reasons),
             "warnings": list(self.warnings),
+            "notes": list(self.notes),
         }
 
 

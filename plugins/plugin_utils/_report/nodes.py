@@ -105,6 +105,8 @@ def node_plan(
             *([] if steps else driver_pending(parts.get("driver"), None)),
             *([] if steps else driver_pending(parts.get("AMD driver"), None)),
             *(text for plan in parts.values() for text in plan["warnings"]),
+            # Nothing that remains to be done, so that the result does not show it.
+            *(text for plan in parts.values() for text in plan.get("notes", ())),
             *_problems(node, parts),
         ],
     }

@@ -75,6 +75,32 @@ def test_cards_without_mig_are_skipped_but_not_if_named(tmp_path):
     assert "GPU 0 (Tesla T4, turing) cannot do MIG" in refused.reasons[0]
 
 
+def numbered(*numbers):
+    entry = {"mig-enabled": True, "mig-devices": {"3g.40gb": 2}}
+    return {"some": [{**entry, "devices": [0]}, {**entry, "devices": list(numbers)}]}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "named"), [((1,), ""), ((2,), "GPU 2,"), ((7, 0, 2), "GPU 2, 7,")]
+)
+def test_numbers_that_the_node_does_not_have_are_noted_and_refuse_nothing(
+    tmp_path, numbers, named
+):
+    node = MigNode(tmp_path, card(0, "2330"), card(1, "2330"))
+    result = plan(node, "some", configs=numbered(*numbers))
+    assert result.action == "change" and result.warnings == ()
+    notes = result.to_json()["notes"]
+    assert [named in note and "numbers below 2" in note for note in notes] == [True] * bool(named)
+    # Also where nothing else is done, or something else is refused.
+    alone = {"some": numbered(7)["some"][1:]}
+    nothing = plan(node, "some", configs=alone)
+    assert nothing.action == "none" and "names GPU 7," in nothing.notes[0]
+    facts = {**node.facts(), "mig": {**node.facts()["mig"], "manager": True}}
+    refused = plan(node, "some", facts, configs=numbered(7))
+    assert refused.action == "refuse" and "names GPU 7," in refused.notes[0]
+    assert plan(node, "all-3g.40gb").notes == ()
+
+
 def test_a_node_without_mig_is_refused_and_disabled_is_fine(tmp_path):
     node = MigNode(tmp_path, card(0, "1eb8"))
     refused = plan(node, "all-1g.10gb")

@@ -13,6 +13,8 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import
     plan_rows,
     result_rows,
 )
+from plugins.module_utils._mig.plan import plan_mig
+from plugins.module_utils._mig.types import Request
 from tests.unit.fixtures.mig_node import MigNode, card
 from tests.unit.fixtures.node_facts import node
 
@@ -136,6 +138,17 @@ def test_the_mig_layout_is_a_column_where_one_is_asked_for(tmp_path):
     assert mig_rows(facts, MIG)[0]["mig"][0] == "0: MIG enabled, instances not known"
     # The driver does not answer.
     assert mig_rows({**facts, "nvml": None}, MIG)[0]["mig"][0] == "0: not known"
+
+
+def test_a_number_of_a_gpu_that_is_not_there_is_a_note_of_the_plan_and_nothing_open(tmp_path):
+    made = MigNode(tmp_path, card(0, "2330"))
+    entry = {"devices": [7], "mig-enabled": True, "mig-devices": {}}
+    plan = plan_mig(made.facts(), Request("some", {"some": [entry]})).to_json()
+    hostvars = {"a": planned(facts=made.facts(), nvidia_mig_plan=plan)}
+    (row,) = plan_rows(["a"], hostvars)
+    assert [one for one in row["warnings"] if "names GPU 7, which this node does not have" in one]
+    (result,) = result_rows(["a"], hostvars, ["a"])
+    assert result["open"] == []
 
 
 def test_check_mode_shows_the_mig_layout_that_the_run_will_make(tmp_path):
