@@ -23,8 +23,11 @@ description:
     and from Hopper on the mode with the kernel module.
 options:
   state:
-    description: V(absent) restores mode and instances found before the first change, and removes
-      the unit.
+    description:
+      - V(absent) restores mode and instances found before the first change, and removes the unit.
+      - It refuses, before any change, as long as a GPU of the record is in use, or is on the PCI
+        bus and the driver does not show it or its layout. The record stays for a later run.
+      - A GPU of the record that is not in the machine any more is dropped from it, with a warning.
     type: str
     choices: [present, absent]
     default: present
@@ -83,6 +86,18 @@ options:
     type: list
     elements: str
     default: []
+  pods:
+    description:
+      - Pods of a cluster that use GPUs of the node, as RV(kubegpu.nodes.node_pause#module:nodes)
+        has them in C(pods). A change that interrupts them (a mode changes, or an instance is
+        destroyed) is refused, with their names.
+    type: list
+    elements: str
+    default: []
+  node_name:
+    description: The name of the node in that cluster, for the refusal.
+    type: str
+    default: ""
   timeout:
     description: Seconds for each command of C(nvidia-smi).
     type: int
@@ -196,6 +211,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.options import 
     MODULE_ARGUMENTS,
     read_options,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Pods
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
@@ -206,6 +222,8 @@ def main() -> None:
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             **MODULE_ARGUMENTS,
             "leaving": {"type": "list", "elements": "str", "default": []},
+            "pods": {"type": "list", "elements": "str", "default": []},
+            "node_name": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 300},
             **STATE_ARGUMENTS,
         },
@@ -223,6 +241,7 @@ def main() -> None:
             timeout=module.params["timeout"],
             warn=module.warn,
             leaving=module.params["leaving"],
+            pods=Pods(module.params["node_name"], tuple(module.params["pods"])),
         )
         act = present if module.params["state"] == "present" else absent
         result = act(read_options(module.params), node, module.check_mode)

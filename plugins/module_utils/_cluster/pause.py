@@ -123,9 +123,10 @@ class Pauser:
         containers = _containers(pods, before)
         stays = sorted({name for name in before.values() if not _leaves(ours[name])})
         if stays:
-            # A teardown removes them, and asks in check mode which containers end with that.
+            # A teardown removes them, and asks which containers end with that.
             error = _does_not_leave(node, stays).error()
-            return Result(node, containers=containers, error=error)
+            held = _gpu_pods(node, pods)
+            return Result(node, pods=held, containers=containers, error=error)
         outcome = self._send(node, plan_pause(node, self._settings.reason))
         if not self._dry_run:
             try:

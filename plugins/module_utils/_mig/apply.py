@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._core.errors import KubegpuError, RolledBackError
@@ -20,13 +20,14 @@ from .._record.store import StateStore
 from .boot import UNIT
 from .facts import read_capabilities
 from .gpu import change_gpu, current
-from .plan import check_use, complete, difference, needs_reset, plan_mig
+from .plan import check_pods, difference, needs_reset, plan_mig
 from .record import FILES, RECORD, Record
 from .reset import Resetter
+from .restore import plan_restore
 from .services import CDI_UNIT, Services, with_exporter
 from .smi import NvidiaSmi
-from .state import Usage, read_gpus
-from .types import METRICS_TIMER, BootFile, GpuPlan, Plan, Request
+from .state import Usage
+from .types import METRICS_TIMER, BootFile, GpuPlan, Plan, Pods, Request
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Dependencies:
     """Access to the node. ``facts`` reads ``gpu_node``.
 
     ``leaving`` are containers, by ID, that have ended before the layout is changed. In check mode
-    they still run, and their processes are no users.
+    they still run, and their processes are no users. ``pods`` use GPUs of the node.
     """
 
     run: Runner
@@ -44,6 +45,7 @@ class Dependencies:
     timeout: int
     warn: Callable[[str], None]
     leaving: Collection[str] = ()
+    pods: Pods = field(default_factory=Pods)
 
 
 def present(request: Request, node: Dependencies, check_mode: bool) -> dict[str, Any]:
@@ -60,41 +62,38 @@ def present(request: Request, node: Dependencies, check_mode: bool) -> dict[str,
                 next_step="Load the driver (role nvidia_driver), then run again.",
             )
         plan = plan_mig(facts, request, _usage(node, check_mode))
-        if plan.action == "refuse":
-            raise KubegpuError("\n".join(plan.reasons))
+        _check(plan)
+        held = check_pods(plan, node.pods)
+        if held is not None:
+            raise held.error()
         return _run(plan, request, node, check_mode)
 
 
 def absent(request: Request, node: Dependencies, check_mode: bool) -> dict[str, Any]:
     """Restore the layout that was found before the first change; return the module's result.
 
-    :raises KubegpuError: a GPU is in use, or it failed and was rolled back.
+    The record stays until each GPU of it that is in the machine is restored.
+
+    :raises KubegpuError: a GPU is in use or cannot be read, or it failed and was rolled back.
     """
     with _locked(node, check_mode):
         record = Record.from_json(node.store.get(RECORD))
         if record is None:
             return _run(Plan("none"), request, node, check_mode)
-        facts, usage = node.facts(), _usage(node, check_mode)
-        plans = [
-            difference(gpu, record.found[gpu.uuid], request.reset)
-            for gpu in read_gpus(facts)
-            if gpu.uuid in record.found and gpu.layout is not None
-        ]
-        if len(plans) < len(record.found):
-            node.warn(
-                "MIG is not restored on GPUs that the driver does not show: "
-                f"{', '.join(sorted(set(record.found) - {one.gpu.uuid for one in plans}))}"
-            )
-        refusals = [check_use(one, request, usage) for one in plans if one.change]
-        reasons = [one.message for one in refusals if one is not None]
-        if reasons:
-            raise KubegpuError("\n".join(reasons))
-        plan = complete(facts, plans, replace(request, config="", at_boot=False), usage)
+        plan = plan_restore(node.facts(), record, request, _usage(node, check_mode), node.pods)
+        _check(plan)
+        for note in plan.notes:
+            node.warn(note)
         result = _run(plan, request, node, check_mode)
         # A GPU that gets MIG with the next boot gets its instances by another run.
         if not check_mode and not (result["reboot_required"] and _enabling(plan)):
             node.store.drop(RECORD)
         return result
+
+
+def _check(plan: Plan) -> None:
+    if plan.action == "refuse":
+        raise KubegpuError("\n".join(plan.reasons))
 
 
 def _enabling(plan: Plan) -> bool:
@@ -137,11 +136,7 @@ def _change(plan: Plan, request: Request, node: Dependencies) -> list[str]:
     stopped = services.to_start(plan.stop, request.services, plan.interrupts)
     cdi = [CDI_UNIT] if changing and services.exists(CDI_UNIT) else []
     # Recorded first: a run that is killed leaves units that the next one starts.
-    record = record.with_change(
-        {one.gpu.uuid: one.before for one in plan.gpus},
-        (*stopped, *cdi),
-        {one.gpu.uuid for one in changing},
-    )
+    record = record.with_change(plan.gpus, (*stopped, *cdi))
     node.store.put(RECORD, record.to_json())
     waiting: list[GpuPlan] = []
     try:

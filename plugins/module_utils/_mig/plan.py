@@ -20,7 +20,7 @@ from .config import Entry, profile_counts, read_config
 from .data import in_table, oldest_driver
 from .placement import missing, place
 from .state import Usage, read_gpus
-from .types import METRICS, BootFile, Gpu, GpuPlan, Layout, Plan, Request, counted
+from .types import METRICS, BootFile, Gpu, GpuPlan, Layout, Plan, Pods, Request, counted
 
 # Generations without MIG on any card. Of the others, some cards have it.
 _WITHOUT_MIG = ("kepler", "maxwell", "pascal", "volta", "turing", "ada")
@@ -135,18 +135,22 @@ def _in_cluster(plan: Plan, cluster: Mapping[str, Any]) -> list[Finding]:
         ]
     resources: Mapping[str, Any] = cluster.get("resources") or {}
     held = [pod for resource in resources.values() for pod in resource["pods"]]
-    pods = sorted({f"{pod['namespace']}/{pod['name']}" for pod in held})
-    if not pods or not plan.interrupts:
-        return []
-    return [
-        Finding(
-            "mig_pods",
-            f"Pods use GPUs of the node {cluster['name']}, whose layout would change.",
-            f"pods: {', '.join(pods)}",
-            f"Let them end, or move them: kubectl drain {cluster['name']} --ignore-daemonsets; "
-            "then run again.",
-        )
-    ]
+    names = sorted({f"{pod['namespace']}/{pod['name']}" for pod in held})
+    found = check_pods(plan, Pods(str(cluster.get("name")), tuple(names)))
+    return [found] if found else []
+
+
+def check_pods(plan: Plan, pods: Pods) -> Finding | None:
+    """Return why pods prevent the plan, or None."""
+    if not pods.names or not plan.interrupts:
+        return None
+    return Finding(
+        "mig_pods",
+        f"Pods use GPUs of the node {pods.node}, whose layout would change.",
+        f"pods: {', '.join(pods.names)}",
+        f"Let them end, or move them: kubectl drain {pods.node} --ignore-daemonsets; then run "
+        "again.",
+    )
 
 
 def complete(
@@ -239,6 +243,18 @@ def check_use(plan: GpuPlan, request: Request, usage: Usage) -> Finding | None:
     )
 
 
+def check_instances(gpu: Gpu) -> Finding | None:
+    """Return why it is unknown which instances the GPU has, or None."""
+    if gpu.layout is None or not gpu.layout.enabled or gpu.instances_known:
+        return None
+    return Finding(
+        "mig_unreadable",
+        f"The GPU instances of {gpu.title} cannot be read.",
+        "nvidia-smi mig -lgi shows them to root only",
+        "Read the node as root (become: true).",
+    )
+
+
 def needs_reset(gpu: Gpu) -> bool:
     """Return whether a change of the mode takes effect with a reset of the GPU only."""
     return gpu.generation in _RESET_GENERATIONS
@@ -325,13 +341,9 @@ def _target(gpu: Gpu, entry: Entry, usage: Usage) -> Layout:
 
     :raises KubegpuError: the card cannot have it.
     """
-    if gpu.layout is not None and gpu.layout.enabled and not gpu.instances_known:
-        raise Finding(
-            "mig_unreadable",
-            f"The GPU instances of {gpu.title} cannot be read.",
-            "nvidia-smi mig -lgi shows them to root only",
-            "Read the node as root (become: true).",
-        ).error()
+    unreadable = check_instances(gpu)
+    if unreadable is not None:
+        raise unreadable.error()
     if gpu.profiles is None:
         if not entry.counts and not entry.profile:
             return Layout(True, gpu.layout.instances if gpu.layout else ())

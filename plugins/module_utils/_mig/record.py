@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .types import Layout
+from .types import GpuPlan, Layout
 
 # Key of the record, and prefix of the keys of its files.
 RECORD = "nvidia_mig"
@@ -22,6 +22,7 @@ class Record:
     """What earlier runs changed on the node.
 
     :param found: the layout of each GPU before the first change, by UUID.
+    :param addresses: where on the PCI bus each of these GPUs was, by UUID.
     :param stopped: units that a change stopped and has not started again.
     :param waiting: what the driver said to GPUs, by UUID, that were reset in vain: their mode takes
         effect with a reboot.
@@ -30,12 +31,14 @@ class Record:
     found: Mapping[str, Layout] = field(default_factory=dict)
     stopped: tuple[str, ...] = ()
     waiting: Mapping[str, str] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "found": {uuid: layout.to_json() for uuid, layout in self.found.items()},
             "stopped": list(self.stopped),
             "waiting": dict(self.waiting),
+            "addresses": dict(self.addresses),
         }
 
     @classmethod
@@ -45,20 +48,24 @@ class Record:
         return cls(
             {uuid: Layout.from_json(layout) for uuid, layout in data["found"].items()},
             tuple(data["stopped"]),
-            # A release before this field wrote none.
+            # A release before these fields wrote none.
             data.get("waiting") or {},
+            data.get("addresses") or {},
         )
 
-    def with_change(
-        self, layouts: Mapping[str, Layout], stopped: Iterable[str], changing: Collection[str]
-    ) -> Record:
+    def with_change(self, plans: Sequence[GpuPlan], stopped: Iterable[str]) -> Record:
         """Return the record with a change that begins. What was found first stays.
 
-        :param changing: the UUIDs of the GPUs that change, and may be reset again.
+        :param plans: those of all GPUs; the ones that change may be reset again.
         """
         units = tuple(dict.fromkeys((*self.stopped, *stopped)))
-        waiting = {uuid: why for uuid, why in self.waiting.items() if uuid not in changing}
-        return Record({**layouts, **self.found}, units, waiting)
+        changing = {one.gpu.uuid for one in plans if one.change}
+        return Record(
+            {**{one.gpu.uuid: one.before for one in plans}, **self.found},
+            units,
+            {uuid: why for uuid, why in self.waiting.items() if uuid not in changing},
+            {**self.addresses, **{one.gpu.uuid: one.gpu.address for one in plans}},
+        )
 
     def finished(self, waiting: Mapping[str, str]) -> Record:
         """Return the record after a change, with all units started again."""

@@ -265,6 +265,14 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Pods:
+    """Pods that use GPUs of the node, which has the name ``node`` in their cluster."""
+
+    node: str = ""
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class BootFile:
     """A file for the layout at boot. ``sha256`` is None where there should be none."""
 

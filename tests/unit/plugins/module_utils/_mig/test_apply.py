@@ -8,6 +8,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from plugins.module_utils._exporter import data as exporter_data
 from plugins.module_utils._mig import boot
 from plugins.module_utils._mig.apply import absent, present
 from plugins.module_utils._mig.facts import parse_instances, parse_profiles
-from plugins.module_utils._mig.types import EXPORTER, METRICS, Request
+from plugins.module_utils._mig.types import EXPORTER, METRICS, Pods, Request
 from tests.tools.tiers import is_full
 from tests.unit.fixtures.mig_node import SMI, KilledError, MigNode, card
 
@@ -522,14 +523,178 @@ def test_the_files_for_the_boot_go_with_teardown(node, boot_paths):
     assert not (node.root / "var/lib/kubegpu").exists()
 
 
-def test_a_teardown_without_a_driver_leaves_no_unit(node, boot_paths):
+def seeing(node, change, **more):
+    """Access to the node with facts that are changed."""
+    return replace(node.dependencies(), facts=lambda: change(node.facts()), **more)
+
+
+def without_driver(facts):
+    return {**facts, "nvml": None}
+
+
+def to_vfio(facts):
+    """The second GPU is given to a virtual machine."""
+    facts["gpus"][1]["kernel_driver"] = "vfio-pci"
+    del facts["nvml"]["devices"][1]
+    return facts
+
+
+def taken_out(facts):
+    """The second GPU is not in the machine any more."""
+    del facts["gpus"][1], facts["nvml"]["devices"][1]
+    return facts
+
+
+def replaced(facts):
+    """Another card is in the place of the second GPU."""
+    facts["nvml"]["devices"][1]["uuid"] = "GPU-9"
+    return facts
+
+
+def without_modes(facts):
+    facts["nvml"]["devices"][1].update(mig_mode=None, gpu_instances=None)
+    return facts
+
+
+def without_instances(facts):
+    facts["nvml"]["devices"][1]["gpu_instances"] = None
+    return facts
+
+
+def forget_addresses(node):
+    """The record is one of a release that wrote no addresses."""
+    store = node.dependencies().store
+    record = store.get("nvidia_mig")
+    del record["addresses"]
+    with store.transaction():
+        store.put("nvidia_mig", record)
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize(
+    ("change", "named", "seen"),
+    [
+        (without_driver, "GPU-0 (0000:01:00.0), GPU-1 (0000:02:00.0)", "driver does not answer"),
+        (to_vfio, "GPU-1 (0000:02:00.0)", "Seen: 0000:02:00.0: kernel driver vfio-pci"),
+        (without_modes, "GPU 1 (0000:02:00.0)", "the driver tells no MIG mode of it"),
+        (without_instances, "GPU 1", "The GPU instances of GPU 1 cannot be read"),
+    ],
+)
+def test_a_gpu_that_cannot_be_restored_keeps_the_record_for_a_later_run(
+    node, boot_paths, change, named, seen, old
+):
     present(request(at_boot=True), node.dependencies(), False)
-    dependencies = node.dependencies()
-    object.__setattr__(dependencies, "facts", lambda: {**node.facts(), "nvml": None})
-    result = absent(request("", at_boot=True), dependencies, False)
-    assert result["changed"]
-    assert "GPU-0, GPU-1" in node.warnings[0]
+    if old:
+        forget_addresses(node)
+        named = named.replace(" (0000:01:00.0)", "").replace("GPU-1 (0000:02:00.0)", "GPU-1")
+    node.commands.clear()
+    said = []
+    for check_mode in (True, False):
+        with pytest.raises(KubegpuError) as failure:
+            absent(request("", at_boot=True), seeing(node, change), check_mode)
+        said.append(str(failure.value))
+    assert said[0] == said[1] and named in said[0] and seen in said[0]
+    assert "Next step: " in said[0]
+    # Nothing is changed, on the other GPU and for the boot neither.
+    assert not node.commands and not node.warnings
+    assert node.layout(0) == node.layout(1) == SEVEN
+    assert all(os.path.exists(path) for path in boot_paths)
+    # The later run finds it all.
+    assert absent(request("", at_boot=True), node.dependencies(), False)["changed"]
+    assert node.modes(0) == node.modes(1) == [False, False]
     assert not any(os.path.exists(path) for path in boot_paths)
+    assert not (node.root / "var/lib/kubegpu").exists()
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("change", [taken_out, replaced])
+def test_a_gpu_that_is_not_in_the_machine_any_more_does_not_hold_up_a_teardown(node, change, old):
+    present(request(), node.dependencies(), False)
+    if old:
+        forget_addresses(node)
+    name = "GPU-1" if old else "GPU-1 (0000:02:00.0)"
+    predicted = absent(request(""), seeing(node, change), True)
+    assert (node.root / "var/lib/kubegpu").exists()
+    result = absent(request(""), seeing(node, change), False)
+    assert predicted == result and result["changed"] and len(result["diff"]) == 1
+    assert result["plan"]["notes"] == node.warnings[:1] and node.warnings[0] == node.warnings[1]
+    assert node.warnings[0].startswith(f"{name} is not in this machine any more")
+    assert node.modes(0) == [False, False]
+    assert not (node.root / "var/lib/kubegpu").exists()
+
+
+def test_a_gpu_that_is_gone_is_told_from_another_one_that_the_driver_does_not_show(node):
+    present(request(), node.dependencies(), False)
+
+    def both(facts):
+        """The second GPU is replaced, and a third one is of a virtual machine."""
+        third = {**facts["gpus"][1], "address": "0000:03:00.0", "kernel_driver": "vfio-pci"}
+        facts["gpus"].append(third)
+        return replaced(facts)
+
+    assert absent(request(""), seeing(node, both), True)["changed"]
+    # Without its address it could be the third one.
+    forget_addresses(node)
+    with pytest.raises(KubegpuError, match=r"Seen: 0000:03:00\.0: kernel driver vfio-pci"):
+        absent(request(""), seeing(node, both), True)
+
+
+def test_a_gpu_that_is_busy_or_failed_keeps_the_record(node):
+    present(request(), node.dependencies(), False)
+    before = node.dependencies().store.get("nvidia_mig")
+    node.open_device(800, "/dev/nvidia1")
+    for check_mode in (True, False):
+        with pytest.raises(KubegpuError, match=r"GPU 1 \(0000:02:00\.0\) is in use") as failure:
+            absent(request(""), node.dependencies(), check_mode)
+    assert "Next step: End these programs" in str(failure.value)
+    shutil.rmtree(node.root / "proc/800")
+    node.fail(mig="Not Supported")
+    with pytest.raises(RolledBackError, match="MIG is not disabled"):
+        absent(request(""), node.dependencies(), False)
+    assert node.dependencies().store.get("nvidia_mig") == before
+    node.fail()
+    assert absent(request(""), node.dependencies(), False)["changed"]
+    assert node.modes(0) == node.modes(1) == [False, False]
+
+
+TRAIN = Pods("gpu1", ("default/train",))
+
+
+def test_pods_that_a_teardown_would_interrupt_are_named_and_nothing_is_changed(node):
+    present(request(), node.dependencies(), False)
+    node.commands.clear()
+    held = replace(node.dependencies(), pods=TRAIN)
+    # A pod that has a GPU need not have its device open. If it has, both are told.
+    for devices in ((), ("/dev/nvidia1",)):
+        for device in devices:
+            node.open_device(800, device)
+        for check_mode in (True, False):
+            with pytest.raises(KubegpuError) as failure:
+                absent(request(""), held, check_mode)
+            text = str(failure.value)
+            assert text.startswith("Pods use GPUs of the node gpu1, whose layout would change.")
+            assert "Seen: pods: default/train" in text
+            assert "kubectl drain gpu1 --ignore-daemonsets" in text
+            assert ("used by python" in text) is bool(devices)
+    assert not node.commands and node.layout(0) == node.layout(1) == SEVEN
+    shutil.rmtree(node.root / "proc/800")
+    assert absent(request(""), node.dependencies(), False)["changed"]
+    # Without a record there is nothing to interrupt.
+    assert not absent(request(""), held, False)["changed"]
+
+
+def test_pods_do_not_prevent_what_interrupts_none_of_them(node):
+    some = request("mixed", configs=mixed({"3g.40gb": 1}))
+    more = request("mixed", configs=mixed({"3g.40gb": 2}))
+    held = replace(node.dependencies(), pods=TRAIN)
+    for check_mode in (True, False):
+        with pytest.raises(KubegpuError, match="pods: default/train"):
+            present(some, held, check_mode)
+    present(some, node.dependencies(), False)
+    assert present(more, held, False)["changed"]
+    # What was found is there again, by another hand: nothing would be taken away.
+    present(request("all-disabled"), node.dependencies(), False)
+    assert not absent(request(""), held, False)["changed"]
     assert not (node.root / "var/lib/kubegpu").exists()
 
 

@@ -83,9 +83,7 @@ def numbered(*numbers):
 @pytest.mark.parametrize(
     ("numbers", "named"), [((1,), ""), ((2,), "GPU 2,"), ((7, 0, 2), "GPU 2, 7,")]
 )
-def test_numbers_that_the_node_does_not_have_are_noted_and_refuse_nothing(
-    tmp_path, numbers, named
-):
+def test_numbers_that_the_node_does_not_have_are_noted_and_refuse_nothing(tmp_path, numbers, named):
     node = MigNode(tmp_path, card(0, "2330"), card(1, "2330"))
     result = plan(node, "some", configs=numbered(*numbers))
     assert result.action == "change" and result.warnings == ()
