@@ -36,7 +36,8 @@ options:
         P(kubegpu.nodes.cuda_toolkit#role) or P(kubegpu.nodes.nvidia_container_toolkit#role) have
         something to do according to their plans, and V(runtimes) those on which the modules of
         container runtimes have to be called for it; V(partitions) those of a cluster with a MIG
-        layout to change; V(waiting) those whose batch was not started.
+        layout to change, and V(mig_teardown) those whose record has a MIG layout to restore;
+        V(waiting) those whose batch was not started.
       - V(amd_enabled) selects hosts with AMD GPUs for which AMD's driver or container toolkit is
         asked for, V(amd_work) those on which the plan of P(kubegpu.nodes.amd_driver#role) or
         P(kubegpu.nodes.amd_container_toolkit#role) changes something, and V(amd_teardown) those
@@ -44,7 +45,8 @@ options:
       - V(failed) selects hosts with the fact C(kubegpu_failure), which the playbooks set, and
         V(not_failed) the others. V(any_failure) selects hosts with that fact or with
         C(kubegpu_prometheus_failure), which the playbooks set for a host whose Prometheus could not
-        be changed.
+        be changed. V(not_kept) selects all but those that a teardown leaves as they are, because
+        their MIG layout cannot be restored.
       - V(driver) selects hosts with a loaded driver that did not fail, and V(changed) those of them
         whose node, labels or device plugin this run changed, so that no reboot or restart is left
         to do; with C(gpu_verify_all), unchanged ones as well. V(verified) selects hosts that have
@@ -61,9 +63,9 @@ options:
         C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
     type: str
     choices:
-      [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, amd_enabled, amd_work,
-      amd_teardown, waiting, failed, not_failed, any_failure, driver, changed, verified, groups,
-      monitored, monitoring_work, scraped, exporter]
+      [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, mig_teardown, amd_enabled,
+      amd_work, amd_teardown, waiting, failed, not_failed, any_failure, not_kept, driver, changed,
+      verified, groups, monitored, monitoring_work, scraped, exporter]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster

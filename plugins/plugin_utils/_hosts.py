@@ -163,6 +163,16 @@ def _partitions(variables: Variables) -> bool:
     return plan.get("partitions") is True and _in_cluster(variables)
 
 
+def _has_mig_record(variables: Variables) -> bool:
+    """Return whether a teardown restores a MIG layout on the node."""
+    return ((facts(variables) or {}).get("mig") or {}).get("managed") is True
+
+
+def _is_kept(variables: Variables) -> bool:
+    """Return whether a teardown leaves the whole node as it is."""
+    return (variables.get("kubegpu_failure") or {}).get("kept") is True
+
+
 def _asks_runtimes(variables: Variables) -> bool:
     """Return whether the plan needs a runtime's module, on a machine and not in a tree."""
     plan = variables.get("nvidia_container_toolkit_plan") or {}
@@ -255,12 +265,14 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "amd_work": lambda variables: _has_work(variables, AMD_ROLES) and not _has_failed(variables),
     "amd_teardown": _has_amd,
     "partitions": _partitions,
+    "mig_teardown": _has_mig_record,
     "waiting": lambda variables: variables.get("kubegpu_begun") is not True,
     "failed": _has_failed,
     "not_failed": lambda variables: not _has_failed(variables),
     "any_failure": lambda variables: (
         _has_failed(variables) or bool(variables.get("kubegpu_prometheus_failure"))
     ),
+    "not_kept": lambda variables: not _is_kept(variables),
     "driver": _can_verify,
     "verified": _is_verified,
     "monitored": lambda variables: _is_monitored(variables) and not _has_failed(variables),

@@ -93,6 +93,7 @@ class ActionModule(ActionBase):
         if NAME == "gpu_node_facts":
             after = "after" if done.exists() or task_vars.get("standin_done") else "before"
             facts = json.loads((place / after).read_text())
+            facts.update(task_vars.get("standin_facts", {{}}))
             return {{**result, "ansible_facts": {{"gpu_node": facts}}}}
         if NAME == "gpu_node_verify":
             layer = {{"layer": "pci", "ok": True, "subject": "", "cause": "", "proof": "one GPU"}}
