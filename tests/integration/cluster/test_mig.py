@@ -11,6 +11,7 @@ files open while it serves. The tests of this file are one story, in their order
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -135,6 +136,18 @@ class Bed:
             time.sleep(0.5)
         return sorted(self.holders()) == programs
 
+    @contextlib.contextmanager
+    def training(self):
+        """A program outside of the cluster uses the first GPU, beside the plugin."""
+        self.smi(
+            "touch /dev/nvidia0; systemd-run --unit training sh -c 'exec sleep 900 < /dev/nvidia0'"
+        )
+        try:
+            assert self.comes_to_be_held_by([PLUGIN, "sleep"])
+            yield
+        finally:
+            self.smi("systemctl stop training; rm -f /dev/nvidia0")
+
     def cdi(self):
         """Return the names of the devices in the CDI specifications."""
         return {line.partition("=")[2] for line in self.smi(CDI).splitlines()}
@@ -184,18 +197,18 @@ def test_s15_a_pod_with_a_gpu_is_named_and_nothing_is_changed(bed):
         bed.end_pod("train")
 
 
-def test_s15_check_mode_counts_a_program_that_stays_and_not_the_plugin(bed):
-    bed.smi("touch /dev/nvidia0; systemd-run --unit training sh -c 'exec sleep 900 < /dev/nvidia0'")
-    try:
-        assert bed.comes_to_be_held_by([PLUGIN, "sleep"])
-        refused = bed.mig("--check", **half(**{"1g.10gb": 1}))
-        assert refused.status != 0
-        assert "is in use: its MIG mode cannot be changed" in refused.messages()
-        assert "used by sleep (pid " in refused.messages()
-        assert PLUGIN not in refused.messages()
-        assert bed.modes() == ["Disabled", "Disabled"] and bed.free()
-    finally:
-        bed.smi("systemctl stop training; rm -f /dev/nvidia0")
+def test_s15_a_program_that_stays_refuses_before_the_plugin_leaves(bed):
+    pods = bed.plugin()
+    with bed.training():
+        for arguments in (["--check"], []):
+            refused = bed.mig(*arguments, **half(**{"1g.10gb": 1}))
+            assert refused.status != 0
+            assert "is in use: its MIG mode cannot be changed" in refused.messages()
+            assert "used by sleep (pid " in refused.messages()
+            assert PLUGIN not in refused.messages()
+            assert bed.modes() == ["Disabled", "Disabled"] and bed.free()
+            # The node was not paused: the pod would have left, and another one come.
+            assert bed.plugin() == pods
     assert bed.holders() == [PLUGIN]
 
 
@@ -284,6 +297,30 @@ def test_s15_single_offers_instances_as_gpus(bed):
     fewer = bed.mig(nvidia_mig_config="all-3g.40gb")
     assert fewer.status == 0, fewer.output
     assert bed.comes_to_offer({GPU: 4})
+
+
+def test_s15_teardown_refuses_a_node_in_use_before_it_takes_anything_away(bed):
+    pods, labels = bed.plugin(), bed.node()["metadata"]["labels"]
+    files = bed.smi(FILES)
+    bed.run_pod("train", GPU)
+    try:
+        for arguments in (["--check"], []):
+            refused = play("teardown", *arguments, "--limit", HOST)
+            assert refused.status != 0
+            assert f"Pods use GPUs of the node {bed.name}" in refused.messages()
+            assert "pods: default/train" in refused.messages()
+            assert f"kubectl drain {bed.name} --ignore-daemonsets" in refused.messages()
+            assert refused.stats[HOST]["changed"] == 0, refused.changed()
+    finally:
+        bed.end_pod("train")
+    with bed.training():
+        refused = play("teardown", "--limit", HOST)
+        assert refused.status != 0
+        assert "used by sleep (pid " in refused.messages()
+        assert PLUGIN not in refused.messages()
+    assert bed.modes() == ["Enabled", "Enabled"] and bed.offers() == {GPU: 4}
+    assert bed.plugin() == pods and bed.node()["metadata"]["labels"] == labels
+    assert bed.smi(FILES) == files and bed.free()
 
 
 def test_s15_teardown_of_a_divided_node_leaves_nothing(bed):

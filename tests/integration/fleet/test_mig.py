@@ -28,6 +28,8 @@ NODE = "gpu3"
 LAYOUT = "nvidia-smi mig -lgi | grep -o 'MIG .*' | awk '{print $2, $5}'"
 SEVEN = "\n".join(f"1g.5gb {start}:1" for start in range(7))
 FIRST = {"nvidia_mig_config": "all-1g.5gb"}
+# The cards that the stand-in shows.
+CARDS = "/etc/standin-mig.json"
 # A stand-in of the kubelet, which keeps the layout that is there when it begins.
 KUBELET = "/etc/systemd/system/kubelet.service"
 PROGRAM, SEEN = "/usr/local/sbin/kubelet-standin", "/var/lib/testbed/kubelet-saw"
@@ -46,17 +48,22 @@ def node(fleet):
     card_here = {**card(0, "20b0", needs_reset=True), "address": "0000:00:07.0"}
     execute(node, "cp", "-a", "/usr/bin/nvidia-smi", "/root/nvidia-smi")
     execute(node, "tee", "/usr/bin/nvidia-smi", stdin=SMI.read_text(encoding="utf-8"))
-    execute(node, "tee", "/etc/standin-mig.json", stdin=json.dumps([card_here]))
+    execute(node, "tee", CARDS, stdin=json.dumps([card_here]))
     yield node
     play("teardown", "--limit", NODE)
     execute(
-        node, "sh", "-c", "mv /root/nvidia-smi /usr/bin/nvidia-smi; rm -f /etc/standin-mig.json "
+        node, "sh", "-c", f"mv /root/nvidia-smi /usr/bin/nvidia-smi; rm -f {CARDS} "
         "/run/standin-* /var/lib/standin-mig-mode.json",
     )  # fmt: skip
 
 
 def site(*arguments, **variables):
     return play("site", "--tags", "mig", "--limit", NODE, *arguments, variables=variables)
+
+
+def words(run):
+    """Return the screen as one line, so that wrapped texts can be found."""
+    return " ".join(run.output.split())
 
 
 def on_node(command):
@@ -103,6 +110,12 @@ def test_s15_partition_boot_refusal_and_teardown(node, count_calls):
     assert mixed.status == 0, mixed.output
     assert on_node(LAYOUT) == "1g.5gb 4:1\n1g.5gb 5:1\n3g.20gb 0:4"
 
+    configs["mixed"].append({"devices": [7], "mig-enabled": True, "mig-devices": {"1g.5gb": 7}})
+    noted = site("--check", nvidia_mig_config="mixed", nvidia_mig_configs=configs)
+    assert noted.status == 0, noted.output
+    assert noted.stats[NODE]["changed"] == 0, noted.changed()
+    assert "names GPU 7, which this node does not have" in words(noted)
+
     torn = play("teardown", "--limit", NODE)
     assert torn.status == 0, torn.output
     assert on_node("nvidia-smi --query-gpu=mig.mode.current,mig.mode.pending") == (
@@ -112,6 +125,32 @@ def test_s15_partition_boot_refusal_and_teardown(node, count_calls):
     assert on_node("ls /var/lib/kubegpu 2>/dev/null") == ""
     # It had run, as at a boot.
     assert on_node("systemctl list-units --all --no-legend 'kubegpu-mig*'") == ""
+
+
+def test_s15_a_gpu_that_the_driver_does_not_show_keeps_its_record_until_it_is_replaced(node):
+    before = on_node(ETC)
+    run = site(**FIRST)
+    assert run.status == 0, run.output
+    cards = execute(node, "cat", CARDS)
+    # As where its driver has lost it: it is on the PCI bus.
+    execute(node, "tee", CARDS, stdin="[]")
+    for arguments in (["--check"], []):
+        refused = play("teardown", *arguments, "--limit", NODE)
+        assert refused.status != 0
+        assert "The MIG layout of GPU-0 (0000:00:07.0) cannot be restored" in refused.messages()
+        assert "Next step: Load the driver" in refused.messages()
+        assert refused.stats[NODE]["changed"] == 0, refused.changed()
+    execute(node, "tee", CARDS, stdin=cards)
+    assert on_node(LAYOUT) == SEVEN
+    assert on_node("systemctl is-enabled kubegpu-mig.service") == "enabled"
+    # Another card is in its place.
+    execute(node, "tee", CARDS, stdin=cards.replace('"GPU-0"', '"GPU-9"'))
+    torn = play("teardown", "--limit", NODE)
+    assert torn.status == 0, torn.output
+    assert "is not in this machine any more" in words(torn)
+    execute(node, "tee", CARDS, stdin=cards)
+    assert on_node(ETC) == before
+    assert on_node("ls /var/lib/kubegpu 2>/dev/null") == ""
 
 
 @contextlib.contextmanager

@@ -142,26 +142,116 @@ def test_an_upgrade_says_that_it_drains_in_the_plan_and_in_the_change():
     assert template(mig, gpu_upgrade_plan=plan, inventory_hostname="gpu2") is False
 
 
-@pytest.mark.parametrize(("path", "name"), [
-    ("partition.yml", "Partition"), ("teardown.yml", "Restore the MIG layout that was found"),
-])  # fmt: skip
+PARTITION = ("partition.yml", "Partition")
+ASK = ("ask.yml", "Ask whether a program prevents the change")
+RESTORE = ("teardown.yml", "Restore the MIG layout that was found")
+ASK_RESTORE = ("teardown_plan.yml", "Ask whether the MIG layout can be restored")
+
+
+def module(path, name):
+    """Return the arguments of the module in a task."""
+    return task(f"roles/nvidia_mig/tasks/{path}", name)["kubegpu.nodes.nvidia_mig"]
+
+
+@pytest.mark.parametrize(("path", "name"), [PARTITION, ASK, RESTORE, ASK_RESTORE])
 def test_the_module_learns_which_containers_leave(path, name):
-    given = task(f"roles/nvidia_mig/tasks/{path}", name)["kubegpu.nodes.nvidia_mig"]["leaving"]
+    given = module(path, name)["leaving"]
     paused = {"nodes": {"gpu1": {"left": LEFT, "containers": ["ab12"]}}}
     assert template(given, __nvidia_mig_paused=paused) == ["ab12"]
     # A node that is not paused: nothing is registered, or a task that was skipped.
     assert template(given) == template(given, __nvidia_mig_paused={"skipped": True}) == []
 
 
-def test_a_teardown_asks_for_them_in_check_mode_on_a_node_that_has_a_record():
-    read = task("roles/nvidia_mig/tasks/teardown.yml", "Read which containers leave the node")
+@pytest.mark.parametrize(("path", "name"), [RESTORE, ASK_RESTORE])
+def test_a_teardown_tells_the_module_which_pods_use_gpus_of_which_node(path, name):
+    given = module(path, name)
+    paused = {"nodes": {"gpu1": {"node": "node1", "pods": ["default/train"], "containers": []}}}
+    known = {"__nvidia_mig_paused": paused}
+    assert template(given["pods"], **known) == ["default/train"]
+    assert template(given["node_name"], **known) == "node1"
+    for nothing in ({}, {"__nvidia_mig_paused": {"skipped": True}}):
+        assert template(given["pods"], **nothing) == []
+        assert template(given["node_name"], **nothing) == ""
+    # A host that is no node of the cluster.
+    known = {"__nvidia_mig_paused": {"nodes": {"gpu1": {"node": None, "pods": []}}}}
+    assert template(given["node_name"], **known) == ""
+
+
+def test_what_is_asked_is_what_is_done():
+    assert module(*ASK) == module(*PARTITION)
+    asked, done = module(*ASK_RESTORE), module(*RESTORE)
+    assert {**asked, "services": done["services"]} == done
+    # The exporter of this collection is removed before the layout is restored.
+    services = template(asked["services"], nvidia_mig_services=["nvsm"])
+    assert services == ["nvsm", "kubegpu-dcgm-exporter"]
+    asking = [
+        *load("roles/nvidia_mig/tasks/ask.yml"),
+        load("roles/nvidia_mig/tasks/teardown_plan.yml")[-1],
+        load("roles/nvidia_mig/tasks/ask_cluster.yml")[-1],
+    ]
+    assert [(one["check_mode"], one["changed_when"]) for one in asking] == [(True, False)] * 4
+
+
+def test_a_run_asks_before_it_pauses_the_node():
+    names = [one["name"] for one in load("roles/nvidia_mig/tasks/change.yml")]
+    assert names.index("Ask what prevents the change") < names.index("Change the layout")
+    ask = task("roles/nvidia_mig/tasks/change.yml", "Ask what prevents the change")
+    assert runs(ask, __nvidia_mig_pauses=True, ansible_check_mode=False)
+    assert not runs(ask, __nvidia_mig_pauses=False, ansible_check_mode=False)
+    # The pause and the change of check mode are questions themselves.
+    assert not runs(ask, __nvidia_mig_pauses=True, ansible_check_mode=True)
+    pause = task("roles/nvidia_mig/tasks/pause.yml", "Pause the node in its cluster")
+    (asked, _module) = load("roles/nvidia_mig/tasks/ask.yml")
+    given, done = (one["kubegpu.nodes.node_pause"] for one in (asked, pause))
+    assert given == {name: value for name, value in done.items() if name != "timeout"}
+    assert asked["register"] == pause["register"]
+
+
+def asks_cluster():
+    name = "Read which pods use the GPUs, and which containers leave the node"
+    return task("roles/nvidia_mig/tasks/ask_cluster.yml", name)
+
+
+def test_a_teardown_asks_the_cluster_on_a_node_that_has_a_record():
     kube = {"kubegpu_kube": {"kubeconfig": "/k"}}
     facts = {"ansible_facts": {"gpu_node": {**FACTS, "mig": {"managed": True}}}}
-    assert runs(read, ansible_check_mode=True, **kube, **facts)
-    assert not runs(read, ansible_check_mode=False, **kube, **facts)
-    assert not runs(read, ansible_check_mode=True, **facts)
-    assert not runs(read, ansible_check_mode=True, **kube)
-    assert not runs(read, ansible_check_mode=True, ansible_facts={}, **kube)
+    for check in (True, False):
+        assert runs(asks_cluster(), ansible_check_mode=check, **kube, **facts)
+        assert not runs(asks_cluster(), ansible_check_mode=check, **facts)
+        assert not runs(asks_cluster(), ansible_check_mode=check, **kube)
+    read = task("roles/nvidia_mig/tasks/ask_cluster.yml", "Read the node")
+    assert runs(read, ansible_facts={}, **kube) and not runs(read, **facts, **kube)
+    for path in ("teardown.yml", "teardown_plan.yml"):
+        first, *_module = load(f"roles/nvidia_mig/tasks/{path}")
+        assert first["ansible.builtin.import_tasks"] == "ask_cluster.yml"
+
+
+@pytest.mark.parametrize(
+    ("answer", "fails"),
+    [
+        ({"nodes": {}}, False),
+        # Its pods are removed before, and it has told which pods use GPUs.
+        ({"nodes": {}, "cause": "x", "code": "pause_unknown"}, False),
+        # Which pods use GPUs is not known.
+        ({"nodes": {"gpu1": {"node": "node1"}}, "cause": "403 Forbidden"}, True),
+        ({"cause": "connection refused"}, True),
+    ],
+)
+def test_a_cluster_that_does_not_tell_its_pods_refuses_the_teardown(answer, fails):
+    condition = trust_as_template(f"{{{{ {asks_cluster()['failed_when']} }}}}")
+    assert template(condition, __nvidia_mig_paused=answer) is fails
+
+
+def test_a_teardown_asks_before_anything_is_taken_away():
+    plays = load("playbooks/teardown.yml")
+    names = [play["name"] for play in plays]
+    at = names.index("MIG layouts that cannot be restored")
+    # Test pods have GPUs, and are no reason to refuse.
+    assert names[at - 1] == "Test pods of an earlier verification"
+    assert names[at + 1] == "Teardown in Kubernetes"
+    # All after it leave out the nodes that stay as they are.
+    after = [play for play in plays[at + 1 :] if "hosts" in play]
+    assert len(after) == 5 and all("'not_kept'" in play["hosts"] for play in after)
 
 
 ETC, RUN = "/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"

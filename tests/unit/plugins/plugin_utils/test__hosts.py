@@ -47,6 +47,26 @@ def test_hosts_with_facts_work_and_failures():
     assert select_hosts(["a"], {}, "facts") == select_hosts(["a"], {}, "work") == []
 
 
+def test_hosts_with_a_mig_layout_to_restore_and_those_that_a_teardown_leaves():
+    failures = {"refused": {"refused": True}, "kept": {"refused": True, "kept": True}}
+    hostvars = {
+        "no record": {"ansible_facts": {"gpu_node": {"mig": {"managed": False}}}},
+        "other vendor": {"ansible_facts": {"gpu_node": {}}},
+        "unreachable": {},
+        **{
+            name: {
+                "ansible_facts": {"gpu_node": {"mig": {"managed": True}}},
+                "kubegpu_failure": failure,
+            }
+            for name, failure in failures.items()
+        },
+    }
+    assert select_hosts([*hostvars], hostvars, "mig_teardown") == ["refused", "kept"]
+    assert select_hosts([*hostvars], hostvars, "not_kept") == [
+        host for host in hostvars if host != "kept"
+    ]
+
+
 def test_hosts_by_vendor_and_of_a_verification():
     hostvars = {
         "gpu1": host("intel", "nvidia"),
