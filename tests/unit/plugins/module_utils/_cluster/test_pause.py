@@ -226,7 +226,7 @@ def test_daemonsets_of_an_earlier_release_are_named():
     assert f"kubegpu/{PLUGIN}" in error.evidence
     assert not cluster.applied
     # Who asks in check mode learns of the pods with GPUs in any case.
-    cluster.objects["pods"].append(cluster_objects.pod("train", "n1", {"nvidia.com/gpu": 1}))
+    cluster.objects["pods"].append(cluster_objects.pod("train", "n1", gpus=1))
     asked = pause(cluster, dry_run=True, allow_pods=True)["n1"]
     assert asked.error.code == "pause_unknown" and asked.pods == ("default/train",)
     assert asked.containers == outcome.containers
