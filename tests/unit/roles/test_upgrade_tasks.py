@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
 from ansible.playbook.task_include import TaskInclude
+from ansible.template import Templar
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import saved
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import calls_for_way_back
@@ -46,6 +49,34 @@ def test_the_lease_outlasts_the_saving_of_packages():
     text = read("vars/main.yml")["__gpu_upgrade_lease_duration"]
     (seconds,) = re.findall(r"\((\d+) if gpu_upgrade_save_packages", text)
     assert int(seconds) > saved._LONGEST + saved._COPY
+
+
+def lease_duration(**variables):
+    """Return the seconds, by the role's own expressions."""
+    loader, known = DataLoader(), {}
+    for folder in ("defaults", "vars"):
+        path = str(ROLES / "gpu_upgrade" / folder / "main.yml")
+        known.update(loader.load_from_file(path, trusted_as_template=True))
+    known.update(variables)
+    return Templar(loader, variables=known).template(known["__gpu_upgrade_lease_duration"])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "forks", "rounds"),
+    [((), 5, 1), ((1, 4), 5, 1), ((1, 5), 5, 1), ((1, 6, 2), 5, 2), ((3,), 1, 3), ((20, 1), 6, 4)],
+)
+def test_the_lease_outlasts_hosts_that_are_changed_after_each_other(sizes, forks, rounds):
+    """With fewer forks than hosts of a batch, each task takes its time again for each round."""
+    plan = {"batches": [[f"gpu{number}" for number in range(size)] for size in sizes]}
+    given = {"gpu_upgrade_soak": 60, "gpu_upgrade_gate": ["dcgm"], "nvidia_mig_reboot": True}
+    limits = 3600 + 600 + 900 + 3600
+    duration = lease_duration(gpu_upgrade_plan=plan, ansible_forks=forks, **given)
+    # The soak is one task for all hosts of the batch.
+    assert duration == limits * rounds + 60
+
+
+def test_the_lease_is_tried_before_there_is_a_plan():
+    assert lease_duration(ansible_forks=1) == 3600 + 600 + 60
 
 
 def test_a_record_is_used_on_a_node_that_a_run_holds_only():
