@@ -383,6 +383,8 @@ VERIFIED: Mapping[str, str] = {
     "toolkit": TOOLKIT,
     "runtime": RUNTIME,
     "allocatable": PLUGIN,
+    "pod": POD,
+    "metrics": POD,
 }
 #: Codes of the facts that another user than root gets for want of rights.
 ROOT_ONLY = frozenset({"containerd_config_invalid", "docker_config_invalid", "crio_config_invalid"})

@@ -11,19 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import (
-    CAUSES,
-    ROOT_ONLY,
-    VERIFIED,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import explains
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
-    GPU,
-    RUNTIME,
-    Observed,
-    Subject,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS, NVML
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import VERIFIED
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import find_roots
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import observe
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import RUNTIME, Host
 
 from .ended import acceptance_causes, accepted, upgrade_causes
 from .texts import mapping, sequence, text, texts
@@ -129,33 +120,46 @@ def _node_causes(source: Source) -> list[Cause]:
     if source.diagnosis is not None:
         # It has looked at layers, health and facts, and has left out what is no fault.
         return [*map(diagnosed, source.diagnosis), *_partly(source)]
-    problems = _problems(source)
-    health = _health(source)
-    layers = _layers(source)
-    if layers and layers[0].subject.startswith(NVML):
-        cause = next((one for one in health if _is_why(one, layers[0])), None)
-        if cause is not None:
-            follows = (*(f"{one.subject}: {one.cause}" for one in layers), *layers[0].follows)
-            first = replace(cause, follows=tuple(dict.fromkeys((*cause.follows, *follows))))
-            health = [first if one is cause else one for one in health]
-            layers = []
-    ids = {one.id for one in (*health, *layers)}
-    return [*layers, *health, *(one for one in problems if one.id not in ids)]
+    return _judged(source)
 
 
-def _is_why(health: Cause, layer: Cause) -> bool:
-    """Return whether a finding of the health is why the driver does not answer, or says the same.
+def _judged(source: Source) -> list[Cause]:
+    """Return the root causes as a diagnosis finds them, with what a node without one needs."""
+    facts = source.facts or {}
+    layers = source.layers or ()
+    name = text(source.name)
+    host = Host(name, facts, layers, source.health, node=source.node, root=source.root)
+    tested = observe([replace(host, facts=None)], ())
+    told = {one.code for one in tested}
+    blind = bool(facts["gpus"]) and source.layers is None and not _driver_loaded(facts)
+    works = not blind and all(one.severity != ERROR for one in tested)
+    found = []
+    for root in find_roots(observe([host], ()), {name: source.node}):
+        cause = diagnosed(root.to_json())
+        if cause.id not in told and not facts["gpus"]:
+            continue
+        if cause.id not in told and cause.severity == ERROR and works:
+            # Only the facts say so, and the GPUs work all the same.
+            cause = replace(cause, severity=WARNING)
+        found.append(replace(cause, follows=texts(one.cause for one in root.folded)))
+    if blind and not any(one.severity == ERROR for one in found):
+        found += _no_driver(facts)
+    return found
 
-    A GPU that is lost or hangs explains it; an error of a GPU that the layer does not name, none.
-    """
-    if health.severity != ERROR:
-        return False
-    row = CAUSES.get(health.id)
-    source = row.layer if row else GPU
-    if not health.subject and source == NVML:
-        return True
-    seen = Observed(health.id, Subject(gpu=health.subject), ERROR, source, health.cause)
-    return explains(seen, Observed(layer.id, Subject(), ERROR, NVML, layer.cause, layer.evidence))
+
+def _no_driver(facts: Object) -> list[Cause]:
+    """Return that no driver is loaded, where nothing says why."""
+    if gpu_vendor(facts["gpus"]) == "none":
+        return []
+    return [
+        Cause(
+            "driver_not_loaded",
+            ERROR,
+            "No driver is loaded for the GPUs.",
+            next_step="Run the playbook site, which installs it where it is asked to.",
+            fix=_SITE,
+        )
+    ]
 
 
 def _partly(source: Source) -> list[Cause]:
@@ -198,86 +202,10 @@ def needs_root(layer: Object, root: bool) -> bool:
     return not root and VERIFIED.get(text(layer["layer"])) == RUNTIME
 
 
-def _layers(source: Source) -> list[Cause]:
-    """Return the first layer that failed; each layer depends on those before it."""
-    failed = [
-        one
-        for one in source.layers or ()
-        if one.get("ok") is False and not needs_root(one, source.root)
-    ]
-    if not failed:
-        return []
-    order = {layer: place for place, layer in enumerate(LAYERS)}
-    places = [order.get(str(one["layer"]), len(order)) for one in failed]
-    first = min(places)
-    roots = [one for one, place in zip(failed, places) if place == first]
-    later = [one for one, place in zip(failed, places) if place > first]
-    follows = texts(f"{layer_name(one)}: {text(one.get('cause'))}" for one in later)
-    return [
-        Cause(
-            text(one.get("code")) or f"{text(one['layer'])}_failed",
-            ERROR,
-            text(one.get("cause")) or "The layer failed.",
-            layer_name(one),
-            text(one.get("evidence")),
-            text(one.get("next_step")),
-            follows=follows if one is roots[0] else (),
-        )
-        for one in roots
-    ]
-
-
 def layer_name(layer: Object) -> str:
     """Return the name of a layer, with the runtime or vendor that it is of."""
     subject = text(layer.get("subject"))
     return f"{text(layer['layer'])} ({subject})" if subject else text(layer["layer"])
-
-
-def _health(source: Source) -> list[Cause]:
-    found = []
-    for one in sequence(mapping(source.health).get("findings")):
-        severity = text(one.get("severity"))
-        found.append(
-            Cause(
-                text(one.get("code")) or "health",
-                severity if severity in SEVERITIES else ERROR,
-                text(one.get("cause")),
-                text(one.get("address")),
-                text(one.get("evidence")),
-                text(one.get("next_step")),
-            )
-        )
-    return found
-
-
-def _problems(source: Source) -> list[Cause]:
-    """Return the problems in the facts. They are errors where the driver is not loaded."""
-    facts = source.facts or {}
-    if not facts.get("gpus"):
-        return []
-    blind = source.layers is None and not _driver_loaded(facts)
-    found = [
-        Cause(
-            text(one.get("code")),
-            ERROR if blind else WARNING,
-            text(one.get("cause")),
-            evidence=text(one.get("evidence")),
-            next_step=text(one.get("next_step")),
-        )
-        for one in sequence(facts.get("problems"))
-        if source.root or one.get("code") not in ROOT_ONLY
-    ]
-    if blind and not found and gpu_vendor(facts["gpus"]) != "none":
-        found.append(
-            Cause(
-                "driver_not_loaded",
-                ERROR,
-                "No driver is loaded for the GPUs.",
-                next_step="Run the playbook site, which installs it where it is asked to.",
-                fix=_SITE,
-            )
-        )
-    return found
 
 
 def _driver_loaded(facts: Mapping[str, Any]) -> bool:

@@ -22,6 +22,10 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types 
 from tests.unit.fixtures import fleet as made
 
 FLEET = made.fleet()
+SEVEN = "gpu_missing_in_nvml"
+NOUVEAU = {
+    "code": "nouveau_loaded", "cause": "nouveau has the GPU.", "evidence": "", "next_step": "",
+}  # fmt: skip
 
 
 def report(hostvars=None, previous=None, applied=False, **request):
@@ -73,10 +77,13 @@ def test_the_sentence_of_small_fleets(hosts, sentence):
 def test_equal_causes_are_one_action_and_what_follows_is_folded_in():
     found = {one["id"]: one for one in report()["actions"]}
     assert [*found] == [
-        "gpu_lost", "no_handler", "not_read", "row_remap_pending", "plan_differs",
+        "gpu_lost", "handler_missing", "not_read", "row_remap_pending", "plan_differs",
     ]  # fmt: skip
     assert [node["node"] for node in found["row_remap_pending"]["nodes"]] == ["gpu-02", "gpu-05"]
-    assert found["gpu_lost"]["follows"] == ["nvml: The driver sees 7 of 8 GPUs."]
+    assert found["gpu_lost"]["follows"] == ["The driver sees 7 of 8 GPUs."]
+    assert found["handler_missing"]["fix"] == (
+        "ansible-playbook kubegpu.nodes.site --limit infer-01 --tags toolkit,runtime"
+    )
     assert found["plan_differs"]["fix"] == "ansible-playbook kubegpu.nodes.site"
 
 
@@ -85,8 +92,8 @@ def test_equal_causes_are_one_action_and_what_follows_is_folded_in():
     [
         ("gpu_lost", "0000:05:00.0", "missing: H100 at 0000:05:00.0", ["gpu_lost"]),
         ("gpu_lost", "0000:05:00.0", "NVML lists seven", ["gpu_lost"]),
-        ("gpu_lost", "0000:05:00.0", "missing: H100 at 0000:af:00.0", ["gpus_missing", "gpu_lost"]),
-        ("row_remap_failed", "0000:05:00.0", "", ["gpus_missing", "row_remap_failed"]),
+        ("gpu_lost", "0000:05:00.0", "missing: H100 at 0000:af:00.0", ["gpu_lost", SEVEN]),
+        ("row_remap_failed", "0000:05:00.0", "", ["row_remap_failed", SEVEN]),
         ("driver_hangs", "", "", ["driver_hangs"]),
     ],
 )
@@ -288,7 +295,41 @@ def test_a_node_that_nothing_verified_is_judged_by_its_facts():
         (state, [{"what": "layers", "why": "nothing verified them in this run"}])
         for state in ("ready", "failed")
     ]
-    assert [one["id"] for one in found["actions"]] == ["driver_not_loaded"]
+    assert [one["id"] for one in found["actions"]] == ["driver_missing"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "failed", "causes", "state"),
+    [
+        # The GPUs work all the same.
+        (1, "", [("nouveau_loaded", "warning", [])], "attention"),
+        (1, "module", [("nouveau_loaded", "error", ["No module."])], "failed"),
+        # A layer that nothing else has a finding of.
+        (1, "pod", [("nouveau_loaded", "error", ["No module."])], "failed"),
+        (0, "", [], "no_gpu"),
+    ],
+)
+def test_what_only_the_facts_say_counts_by_what_was_tested(gpus, failed, causes, state):
+    facts = made.facts(1, gpus=gpus)
+    facts["problems"] = [NOUVEAU]
+    one = made.host(facts)
+    layers = made.layers("a")
+    if failed:
+        code = "module_not_loaded" if failed == "module" else ""
+        bad = {"layer": failed, "ok": False, "code": code, "cause": "No module."}
+        layers.append({**layers[0], **bad})
+    one["gpu_verify_result"] = {"rows": [{"node": "a", "layers": layers}]}
+    (node,) = report({"a": one})["nodes"]
+    found = [(cause["id"], cause["severity"], cause["follows"]) for cause in node["causes"]]
+    assert (found, node["state"]) == (causes, state)
+
+
+def test_a_node_of_another_vendor_without_a_driver_is_not_ready():
+    facts = made.facts(1, gpus=1, kind={"vendor": "amd", "kernel_driver": None})
+    facts["driver"] = {**facts["driver"], "loaded": None, "installed": None}
+    (node,) = report({"a": made.host(facts)})["nodes"]
+    assert [cause["id"] for cause in node["causes"]] == ["driver_not_loaded"]
+    assert node["state"] == "failed"
 
 
 @pytest.mark.parametrize(("value", "shown"), [(True, "on"), (False, "off"), (None, "unknown")])

@@ -154,4 +154,4 @@ def test_a_layer_that_the_tests_found_too_is_told_once():
     finding = {**layer, "severity": "error", "subject": ""}
     own["gpu_acceptance_result"] = {"outcome": "failed", "findings": [finding]}
     (node,) = report({"infer-01": own})["nodes"]
-    assert [one["id"] for one in node["causes"]] == ["no_handler"]
+    assert [one["id"] for one in node["causes"]] == ["handler_missing"]
