@@ -218,7 +218,11 @@ def rows(data: Object) -> list[dict[str, Any]]:
             what = "restored" if good else "not restored completely; it failed"
             notes.insert(0, f"{what}, because: {one['rolled_back_because']}")
         if outcome in KEPT and not one["began"]:
-            notes.append("nothing on it was changed. Next step: run the upgrade again")
+            # It may have been cordoned, and not released since.
+            notes.append(
+                "nothing on it was changed, and it may be out of work. Next step: run the upgrade "
+                "again; or release it with -e gpu_upgrade_release=true"
+            )
         elif outcome in KEPT:
             notes.append(
                 "the node stays out of work. Next step: repair it and run the upgrade again, which "
