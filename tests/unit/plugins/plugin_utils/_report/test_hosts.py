@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.plan import plan_mig
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Request
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
     cluster_rows,
     plan_rows,
     result_rows,
 )
-from plugins.module_utils._mig.plan import plan_mig
-from plugins.module_utils._mig.types import Request
 from tests.unit.fixtures.mig_node import MigNode, card
 from tests.unit.fixtures.node_facts import node
 
