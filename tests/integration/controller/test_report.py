@@ -50,8 +50,11 @@ def test_a_report_of_all_hosts_and_a_second_one(nodes, tmp_path):
     assert {name for _host, name, _state in run.calls} <= LOOKING
     report, found = written(folder)
     assert {name: node["state"] for name, node in found.items()} == {
-        "gpu1": "ready", "gpu2": "ready", "gpu3": "ready", "gone1": "unknown", HOSTILE: "ready",
+        "gpu1": "ready", "gpu2": "attention", "gpu3": "ready", "gone1": "unknown", HOSTILE: "ready",
     }  # fmt: skip
+    # The stand-in of the verification finds nothing wrong with the node that has no driver.
+    (cause,) = (one for one in found["gpu2"]["causes"] if one["severity"] != "info")
+    assert (cause["id"], cause["severity"]) == ("driver_missing", "warning")
     # A template in a message is text.
     log = {"what": "kernel log", "why": "{{ 7*7 }} is no number"}
     assert log in found["gpu1"]["unseen"]
