@@ -32,6 +32,7 @@ PACKAGES = {
     "dpkg-source": "dpkg-dev",
     "chromium": "chromium",
     "npm": "npm",
+    "pdftoppm": "poppler-utils",
     "pdftotext": "poppler-utils",
 }
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"

@@ -195,7 +195,7 @@ class ContainerTests:
             f"{name}_not_running",
             f"{name} does not run.",
             journal or f"systemctl is-active {unit} says no",
-            f"systemctl start {unit}; if it does not start: journalctl --unit {unit}.",
+            f"systemctl restart {unit}; if it does not start: journalctl --unit {unit}.",
         )
 
     def wrong_program(self, name: str, handler: Mapping[str, Any] | None) -> Finding | None:

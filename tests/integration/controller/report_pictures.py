@@ -35,7 +35,9 @@ def take(page: Path, folder: Path) -> list[Path]:
             browser.open(page, scheme, *SCREEN)
             made.append(_screen(browser, folder / f"report-{scheme}.png"))
         browser.open(page, "light", *PHONE)
-        browser.evaluate("document.getElementById('inventory').scrollIntoView()")
+        browser.evaluate(
+            "document.getElementById('inventory').scrollIntoView({behavior: 'instant'})"
+        )
         made.append(_screen(browser, folder / "report-phone.png"))
         browser.open(page)
         printed = Path(temporary, "report.pdf")
