@@ -206,6 +206,22 @@ def test_a_run_for_another_part_shows_no_result_of_these(nodes):
     assert "What will be done, and why" in run.screen and "What is there now" not in run.screen
 
 
+@pytest.mark.full(
+    "labels", "dra", "monitoring", "labels,dra,device_plugin,monitoring", why="another part"
+)
+@pytest.mark.parametrize(
+    "skipped",
+    ["labels", "dra", "device_plugin", "monitoring", "labels,dra,device_plugin,monitoring"],
+)
+def test_a_part_in_the_cluster_can_be_skipped(nodes, skipped):
+    """docs/scale.md skips the device plugin; what the parts have in common is read all the same."""
+    parts = skipped.split(",")
+    more = [] if "device_plugin" in parts else ["device_plugin"]
+    run = nodes.play("site", hosts(2), "--skip-tags", ",".join([*parts, *more]), everywhere=CLUSTER)
+    assert run.status == 0, run.screen
+    assert bool(run.hosts("node_gpu_label")) is ("labels" not in parts)
+
+
 @pytest.mark.full(why="a unit test of the filter has it")
 def test_a_refusal_after_a_changed_driver_counts(nodes):
     """A CUDA toolkit that is refused when the driver is installed already is no untouched node."""
