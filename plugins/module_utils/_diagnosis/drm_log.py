@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from .._core.finding import Finding
 from .drm import addresses
-from .known_errors import explain
 from .known_errors_drm_data import DRM, FIRMWARE_FAILED, FIRMWARE_MISSING
+from .matching import compiled, finding, matches
 
 #: Lines of the kernel's log that say what failed, and which card started. The drivers write dozens
 #: of others for each card.
@@ -27,6 +27,7 @@ OPTIONAL = "drm_firmware_optional"
 _STARTED = re.compile(
     r"Initialized (?:amdgpu|i915|xe) [\d. ]{1,40}for (?P<address>[0-9a-f:.]{7,16}) on minor"
 )
+_RULES = compiled(DRM)
 _ORDER = {**{row.code: number for number, row in enumerate(DRM)}, OPTIONAL: len(DRM)}
 # What loads without them computes: they are for video, and for saving power.
 _OTHER_UNITS = ("HuC", "GSC", "DMC")
@@ -44,30 +45,28 @@ def kernel_findings(lines: Sequence[str]) -> list[Finding]:
             started[match["address"]] = number
     found: dict[tuple[str, str], Finding] = {}
     for number, line in enumerate(lines):
-        for finding in explain(line):
-            if finding.code not in _ORDER:
-                continue
+        for row, match in matches(line, _RULES):
             cards = addresses(line)
             serves = bool(cards) and all(started.get(card, -1) > number for card in cards)
-            judged = _judge(finding, serves)
+            judged = _judge(finding(row, match, line), serves)
             if judged is not None:
                 found.setdefault((judged.code, judged.cause), judged)
     return sorted(found.values(), key=lambda one: _ORDER[one.code])
 
 
-def _judge(finding: Finding, serves: bool) -> Finding | None:
+def _judge(found: Finding, serves: bool) -> Finding | None:
     """Return what an error means; None if it is over.
 
     :param serves: whether the card started after it.
     """
-    details = finding.details
-    if finding.code == FIRMWARE_FAILED:
+    details = found.details
+    if found.code == FIRMWARE_FAILED:
         # Without GuC i915 starts, and submits no work.
-        return _optional(finding, details["what"]) if _is_other(details["what"]) else finding
+        return _optional(found, details["what"]) if _is_other(details["what"]) else found
     if not serves:
-        return finding
-    if finding.code == FIRMWARE_MISSING:
-        return _optional(finding, f"firmware {details['file']}")
+        return found
+    if found.code == FIRMWARE_MISSING:
+        return _optional(found, f"firmware {details['file']}")
     return None
 
 
@@ -75,14 +74,14 @@ def _is_other(what: str) -> bool:
     return what.lower().startswith(tuple(unit.lower() for unit in _OTHER_UNITS))
 
 
-def _optional(finding: Finding, what: str) -> Finding:
+def _optional(found: Finding, what: str) -> Finding:
     """Return the finding of firmware without which the driver serves the card."""
-    details = finding.details
+    details = found.details
     return Finding(
         "drm_firmware_optional",
         f"The driver {details['driver']} serves the GPU {details['address']} without a part of "
         f"its functions: {what}.",
-        finding.evidence,
+        found.evidence,
         "Containers can use the GPU. Where what is missing is needed (video, saving power, "
         "protected memory), install a newer firmware package.",
     )

@@ -20,27 +20,17 @@ from .build import log_kernel
 from .common import evidence_of_node
 from .device_users import find_holders, find_users
 from .evidence_types import DkmsBuild, Evidence
+from .kernel_lines import kernel_lines
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader
 
 _MOST_LOG = 32 * 1024 * 1024
 _MOST_OUTPUT = 64 * 1024
-_MOST_LINES = 200
-_INTEREST = re.compile(
-    r"NVRM|nvidia|nouveau|NovaCore|nova_(?:core|drm)|Lockdown|PKCS|X\.509|module verification"
-    r"|Loading of |version magic|disagrees about version|Unknown symbol|vfio"
-)
-_STAMP = re.compile(r"^(?:<\d+>)?\[\s*(\d+\.\d+)\]")
 _LOG_PATH = re.compile(r"(/var/lib/dkms/\S+/make\.log)")
 _MOK_KEYS = ("/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub")
 _FRAMEWORK = re.compile(r"^\s*mok_certificate\s*=\s*[\"']?([^\"'\s#]+)", re.M)
 _SYS_MODULE = 16
-_KERNEL_LOGS: tuple[tuple[str, ...], ...] = (
-    ("dmesg", "--color=never"),
-    ("dmesg",),
-    ("journalctl", "-k", "-b", "-n", "5000", "-o", "short-monotonic", "--no-pager"),
-)
 
 
 @dataclass(frozen=True)
@@ -194,35 +184,6 @@ def _nvml(reader: NodeReader) -> str:
         return ""
     # Some errors are written to stdout, with any exit status.
     return _shorten(f"{result.stdout}\n{result.stderr}".strip())
-
-
-def kernel_lines(
-    reader: NodeReader, since: float | None = None, interest: re.Pattern[str] = _INTEREST
-) -> tuple[str, ...]:
-    """Return the last lines of the kernel's log about drivers and modules.
-
-    :param interest: which lines are relevant.
-    """
-    for argv in _KERNEL_LOGS:
-        result = reader.run(list(argv), timeout=30)
-        if result is not None and result.ok and result.stdout.strip():
-            return interesting(result.stdout.splitlines(), since, interest)
-    return ()
-
-
-def interesting(
-    lines: Sequence[str], since: float | None = None, interest: re.Pattern[str] = _INTEREST
-) -> tuple[str, ...]:
-    """Return the relevant lines; one without a time stamp belongs to the line before it."""
-    found: list[str] = []
-    old = False
-    for line in lines:
-        match = _STAMP.match(line)
-        if match:
-            old = since is not None and float(match[1]) < since
-        if not old and interest.search(line):
-            found.append(line)
-    return tuple(found[-_MOST_LINES:])
 
 
 def builds(

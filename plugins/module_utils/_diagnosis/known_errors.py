@@ -28,10 +28,8 @@ from .known_errors_data import (
     SUCCESSES,
     UNSUPPORTED,
 )
+from .matching import compiled, cut, evidence, filled_in, finding, groups, matches
 
-_MOST_EVIDENCE = 320
-_MOST_TEXT = 256 * 1024
-_BEFORE = 80
 _REQUIRE = re.compile(r"--require=(cuda\s*>=\s*\d+\.\d+)")
 _CUDA = re.compile(r"cuda\s*>=\s*(\d+\.\d+)", re.IGNORECASE)
 _GPU_LINE = re.compile(
@@ -43,15 +41,8 @@ _OPEN = re.compile(
     r"(?P<host>vGPU host )?system is not supported by\s{1,4}(?:[^\n]{0,40}?NVRM: )?open\b"
 )
 _RELEASE = re.compile(r"NVIDIA\s{1,9}(?:NVRM: )?(?P<version>\d{3}\.\d+(?:\.\d+)?) driver release")
-_RULES = tuple((row, re.compile(row.pattern, re.IGNORECASE | re.DOTALL)) for row in FAILURES)
+_RULES = compiled(FAILURES)
 _GOOD = tuple((row, re.compile(row.pattern)) for row in SUCCESSES)
-
-
-class _Groups(dict[str, str]):
-    """Named groups for a text; one without a match is empty."""
-
-    def __missing__(self, key: str) -> str:
-        return ""
 
 
 def explain(
@@ -68,30 +59,21 @@ def explain(
     :param gpus: the fact ``gpu_node.gpus`` of that node, if known.
     :param data: the tables of CUDA.
     """
-    text = _cut(text)
-    found: list[tuple[KnownText, Finding]] = []
-    for row, pattern in _RULES:
-        match = pattern.search(text)
-        if match:
-            found.append((row, _finding(row, match, text, driver, gpus, data)))
-    covered = {code for row, _finding_ in found for code in row.covers}
-    known = any(not row.last_resort for row, _finding_ in found)
+    text = cut(text)
     findings: dict[str, Finding] = {}
-    for row, finding in found:
-        if row.code not in covered and not (known and row.last_resort):
-            findings.setdefault(finding.code, finding)
+    for row, match in matches(text, _RULES):
+        found = _finding(row, match, text, driver, gpus, data)
+        findings.setdefault(found.code, found)
     return list(findings.values())
 
 
 def successes(text: str) -> list[Finding]:
     """Return the messages of success in a text: ``plugin_registered``, ``test_passed``."""
-    text = _cut(text)
-    matches = ((row, pattern.search(text)) for row, pattern in _GOOD)
+    text = cut(text)
+    found = ((row, pattern.search(text)) for row, pattern in _GOOD)
     return [
-        Finding(
-            row.code, _filled_in(row.cause, match), _evidence(text, match), details=_groups(match)
-        )
-        for row, match in matches
+        Finding(row.code, filled_in(row.cause, match), evidence(text, match), details=groups(match))
+        for row, match in found
         if match
     ]
 
@@ -99,11 +81,6 @@ def successes(text: str) -> list[Finding]:
 def explain_one(text: str, otherwise: Finding, **known: Any) -> Finding:
     """Return the first finding in a text, or ``otherwise``."""
     return next(iter(explain(text, **known)), otherwise)
-
-
-def _cut(text: str) -> str:
-    """Return the end of a long text, where the error is."""
-    return text if len(text) <= _MOST_TEXT else text[-_MOST_TEXT:]
 
 
 def _finding(
@@ -114,18 +91,18 @@ def _finding(
     gpus: Sequence[Mapping[str, Any]],
     data: CudaData,
 ) -> Finding:
-    evidence = _evidence(text, match)
+    shown = evidence(text, match)
     if row.code == CUDA_CONDITION:
         return _requirement(row, match, text, driver, data)
     if row.code == CUDA_RUNTIME:
         cause, step = row.cause, row.next_step
         if driver:
             cause += f" It is {driver}, {_newest(driver, data)}."
-        return Finding(row.code, cause, evidence, step)
+        return Finding(row.code, cause, shown, step)
     if row.code == UNSUPPORTED and not gpus:
-        return _unsupported(row, match, text, evidence)
+        return _unsupported(row, match, text, shown)
     if row.driver:
-        finding = diagnose(
+        found = diagnose(
             Evidence(
                 modprobe=text,
                 output=text,
@@ -134,29 +111,17 @@ def _finding(
                 gpus=_gpus(gpus),
             )
         )
-        if finding.code != UNKNOWN:
+        if found.code != UNKNOWN:
             # What was not looked at is no evidence.
-            return finding if gpus else replace(finding, evidence=evidence)
-    return Finding(
-        row.code,
-        _filled_in(row.cause, match) + _outdated(row, match),
-        evidence,
-        _filled_in(row.next_step, match),
-        _groups(match),
-    )
-
-
-def _outdated(row: KnownText, match: re.Match[str]) -> str:
-    """Return which releases have this message, if newer ones have another."""
-    message = match.group().lower()
-    return "".join(f" These are words of {who}." for words, who in row.outdated if words in message)
+            return found if gpus else replace(found, evidence=shown)
+    return finding(row, match, text)
 
 
 def _requirement(
     row: KnownText, match: re.Match[str], text: str, driver: str | None, data: CudaData
 ) -> Finding:
     """Return what an image requires, which driver meets it, and what this driver supports."""
-    evidence = _evidence(text, match)
+    shown = evidence(text, match)
     condition = re.sub(r"\s+", "", match["condition"])
     # Of several alternatives the toolkit names the last one; that of CUDA is the first.
     demanded = _REQUIRE.search(text)
@@ -165,7 +130,7 @@ def _requirement(
         return Finding(
             row.code,
             row.cause.format(condition=condition),
-            evidence,
+            shown,
             row.next_step,
             {"condition": condition},
         )
@@ -197,7 +162,7 @@ def _requirement(
             " too, but for new features and PTX that is compiled at start: "
             "NVIDIA_DISABLE_REQUIRE=true in the container's environment turns the demand off."
         )
-    return Finding(CUDA_CONDITION, cause, evidence, step, details)
+    return Finding(CUDA_CONDITION, cause, shown, step, details)
 
 
 def _newest(driver: str, data: CudaData) -> str:
@@ -316,24 +281,3 @@ def _by_open(match: re.Match[str], what: str, kind: str, evidence: str) -> tuple
         f"Install the proprietary modules of branch {last}, the last one for it "
         f"(nvidia_driver_kernel_module: proprietary, nvidia_driver_branch: {last}).",
     )
-
-
-def _groups(match: re.Match[str]) -> dict[str, str]:
-    return {name: value for name, value in match.groupdict().items() if value}
-
-
-def _filled_in(sentence: str, match: re.Match[str]) -> str:
-    said = sentence.format_map(_Groups(_groups(match)))
-    # A name that the text did not have leaves two blanks behind.
-    return re.sub(r" {2,}", " ", said)
-
-
-def _evidence(text: str, match: re.Match[str]) -> str:
-    """Return the matching line, or the part of a long line around the match."""
-    start = text.rfind("\n", 0, match.start()) + 1
-    end = text.find("\n", match.end())
-    end = len(text) if end < 0 else end
-    if end - start > _MOST_EVIDENCE:
-        start = max(start, match.start() - _BEFORE)
-        end = min(end, max(match.end(), start + _MOST_EVIDENCE))
-    return re.sub(r"\s+", " ", text[start:end]).strip()

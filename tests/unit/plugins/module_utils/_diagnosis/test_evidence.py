@@ -15,8 +15,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver im
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence import (
     Environment,
     collect,
-    interesting,
-    kernel_lines,
     mok_enrolled,
     mok_key,
     read_environment,
@@ -25,6 +23,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
     Gpu,
     plain_line,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.kernel_lines import (
+    interesting,
+    kernel_lines,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader

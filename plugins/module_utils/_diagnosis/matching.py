@@ -1,0 +1,96 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find known messages in a text, and fill in what is said about them. Pure.
+
+Apart from the tables: the facts of a node need those of the kernel's drivers only, and each file
+that a module imports is sent to the node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from .._core.finding import Finding
+from .known_error_types import KnownText
+
+_MOST_EVIDENCE = 320
+_MOST_TEXT = 256 * 1024
+_BEFORE = 80
+
+Rule = tuple[KnownText, "re.Pattern[str]"]
+
+
+class _Groups(dict[str, str]):
+    """Named groups for a text; one without a match is empty."""
+
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+def compiled(rows: Iterable[KnownText]) -> tuple[Rule, ...]:
+    """Return the rows with their patterns, which take capital letters for small ones."""
+    return tuple((row, re.compile(row.pattern, re.IGNORECASE | re.DOTALL)) for row in rows)
+
+
+def matches(text: str, rules: Sequence[Rule]) -> list[tuple[KnownText, re.Match[str]]]:
+    """Return the rows that a text has, most specific first."""
+    found = []
+    for row, pattern in rules:
+        match = pattern.search(text)
+        if match:
+            found.append((row, match))
+    covered = {code for row, _match in found for code in row.covers}
+    known = any(not row.last_resort for row, _match in found)
+    return [
+        (row, match)
+        for row, match in found
+        if row.code not in covered and not (known and row.last_resort)
+    ]
+
+
+def finding(row: KnownText, match: re.Match[str], text: str) -> Finding:
+    """Return what a row says, with the words of the text."""
+    return Finding(
+        row.code,
+        filled_in(row.cause, match) + _outdated(row, match),
+        evidence(text, match),
+        filled_in(row.next_step, match),
+        groups(match),
+    )
+
+
+def _outdated(row: KnownText, match: re.Match[str]) -> str:
+    """Return which releases have this message, if newer ones have another."""
+    message = match.group().lower()
+    return "".join(f" These are words of {who}." for words, who in row.outdated if words in message)
+
+
+def cut(text: str) -> str:
+    """Return the end of a long text, where the error is."""
+    return text if len(text) <= _MOST_TEXT else text[-_MOST_TEXT:]
+
+
+def groups(match: re.Match[str]) -> dict[str, str]:
+    """Return the named groups that have a value."""
+    return {name: value for name, value in match.groupdict().items() if value}
+
+
+def filled_in(sentence: str, match: re.Match[str]) -> str:
+    """Return a sentence with the named groups in place of their names in braces."""
+    said = sentence.format_map(_Groups(groups(match)))
+    # A name that the text did not have leaves two blanks behind.
+    return re.sub(r" {2,}", " ", said)
+
+
+def evidence(text: str, match: re.Match[str]) -> str:
+    """Return the matching line, or the part of a long line around the match."""
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    end = len(text) if end < 0 else end
+    if end - start > _MOST_EVIDENCE:
+        start = max(start, match.start() - _BEFORE)
+        end = min(end, max(match.end(), start + _MOST_EVIDENCE))
+    return re.sub(r"\s+", " ", text[start:end]).strip()
