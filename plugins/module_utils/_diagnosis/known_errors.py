@@ -91,16 +91,15 @@ def _finding(
     gpus: Sequence[Mapping[str, Any]],
     data: CudaData,
 ) -> Finding:
-    shown = evidence(text, match)
     if row.code == CUDA_CONDITION:
         return _requirement(row, match, text, driver, data)
     if row.code == CUDA_RUNTIME:
         cause, step = row.cause, row.next_step
         if driver:
             cause += f" It is {driver}, {_newest(driver, data)}."
-        return Finding(row.code, cause, shown, step)
+        return Finding(row.code, cause, evidence(text, match), step)
     if row.code == UNSUPPORTED and not gpus:
-        return _unsupported(row, match, text, shown)
+        return _unsupported(row, match, text, evidence(text, match))
     if row.driver:
         found = diagnose(
             Evidence(
@@ -113,7 +112,7 @@ def _finding(
         )
         if found.code != UNKNOWN:
             # What was not looked at is no evidence.
-            return found if gpus else replace(found, evidence=shown)
+            return found if gpus else replace(found, evidence=evidence(text, match))
     return finding(row, match, text)
 
 
