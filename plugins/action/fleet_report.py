@@ -14,7 +14,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import changed_parts
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.changed_parts import changed_parts
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_text
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report import html, markdown
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.build import (

@@ -515,7 +515,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import check_at_least
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.checks import (
+    check_at_least,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import module_stream
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import (

@@ -21,10 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import (
-    redact_data,
-    redact_yaml,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact_data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact_lines import redact_yaml
 
 from ._hosts import facts
 

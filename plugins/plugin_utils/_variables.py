@@ -14,6 +14,7 @@ from typing import Any
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.options import (
     read_request as read_acceptance,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.checks import wrong_value
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     InputError,
     KubegpuError,
@@ -22,7 +23,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import
     REPOSITORY_KEYS,
     expected,
     wrong_argument,
-    wrong_value,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import (
     read_options as read_cuda,

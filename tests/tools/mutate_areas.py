@@ -41,6 +41,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_docker/flags": "_docker/flags plugins/modules/test_docker_runtime.py",
         "_crio/plan": "_crio/facts plugins/modules/test_crio_runtime.py",
         "_core/redact": "_core/redact _formats/toml_edit _formats/json_edit",
+        "_core/redact_lines": "_core/redact _formats/toml_redact",
     },
     "decisions": {
         "_driver/plan/plan": "_driver/plan/plan _driver/decision_table "

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.checks import check_at_least, wrong_value
 from .._core.errors import InputError
-from .._core.options import argument_spec, check_at_least, read_arguments, wrong_value
+from .._core.options import argument_spec, read_arguments
 from .data import BANDWIDTH_TESTS, FROM_LEVEL, GPU_BURN, LEVELS, TOOLS
 from .types import AUTO, NEVER, REQUIRED, Request
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.options import read_arguments, wrong_value
+from .._core.checks import wrong_value
+from .._core.options import read_arguments
 from .types import Expected
 
 _ARGUMENTS: dict[str, dict[str, Any]] = {

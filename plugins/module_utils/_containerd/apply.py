@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.errors import KubegpuError
-from .._core.redact import redact_lines
+from .._core.redact_lines import redact_lines
 from .._formats.toml_redact import redact
 from .._host.files import read_file
 from .._record import converged

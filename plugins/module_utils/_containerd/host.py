@@ -23,20 +23,18 @@ from .._record.transaction import FileChange
 from .._runtime.config_file import ConfigFile, Parser, decode
 from .config import Effective, imports_path, load, parse_version, shadow
 from .data import BUILTIN_IMPORTS, Version
-from .distributions import (
-    BEGIN,
-    END,
-    PLAIN,
-    auto_handler_program,
-    check_managed_block,
-    has_base_template,
-    managed_block,
-    unit_in_use,
-    with_managed_block,
-)
+from .distributions import PLAIN, auto_handler_program, unit_in_use
 from .options import Settings, chosen_distribution, with_distribution_defaults
 from .placement import Placement, as_generated, as_rendered, find_placement
 from .record import HandlerRecord
+from .template_block import (
+    BEGIN,
+    END,
+    check_managed_block,
+    has_base_template,
+    managed_block,
+    with_managed_block,
+)
 from .types import Request, State
 
 

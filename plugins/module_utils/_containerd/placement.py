@@ -15,7 +15,8 @@ from .._formats.toml_edit import Document
 from .._runtime.config_file import ConfigFile, Parser, parse_text, table
 from .config import absorbed, fold, imports_path
 from .data import CRI_TABLE, DEEP_MERGE, RUNC_SHIM, Version
-from .distributions import BEGIN, PLAIN, Distribution, expand_variables, without_managed_block
+from .distributions import PLAIN, Distribution, expand_variables
+from .template_block import BEGIN, without_managed_block
 from .types import Request
 
 

@@ -11,15 +11,14 @@ so that the reader's own sentence is shown.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from .checks import wrong_value
 from .errors import InputError
-from .redact import redact
 
 Spec = Mapping[str, Mapping[str, Any]]
 # The type of an option by the type of its default. A boolean is an integer, too.
@@ -43,8 +42,6 @@ REPOSITORY_KEYS = {
     "repository_key_url": "repository.key_url",
     "key_fingerprints": "repository.key_fingerprints",
 }
-# Characters of a value that are shown.
-_MAX_SHOWN = 120
 
 
 def argument_spec(request: Any, **rules: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -151,46 +148,3 @@ def wrong_argument(name: str, rule: Mapping[str, Any], value: Any) -> InputError
         kind = "a list" if isinstance(value, (list, tuple)) else "a text"
         return InputError(f"{name} has to be {expected(rule)}.", evidence=f"{name}: {kind}")
     return wrong_value(name, expected(rule), value)
-
-
-def wrong_value(name: str, expectation: str, value: Any) -> InputError:
-    """Return the error of a wrong value.
-
-    Nested parts of the value are not shown: they can be secrets under any name, as in an
-    environment.
-    """
-    if isinstance(value, Mapping):
-        shown = "a mapping"
-    elif isinstance(value, (list, tuple)) and not all(
-        isinstance(item, (str, int, float)) for item in value
-    ):
-        shown = "a list of more than plain values"
-    else:
-        shown = redact(repr(value))
-    if len(shown) > _MAX_SHOWN:
-        shown = f"{shown[:_MAX_SHOWN]}..."
-    return InputError(f"{name} has to be {expectation}.", evidence=f"{name}: {shown}")
-
-
-def check_expression(name: str, value: str) -> None:
-    """Check a regular expression.
-
-    :raises InputError: it is none.
-    """
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise InputError(
-            f"{name} is no regular expression: {value!r}.",
-            evidence=str(error),
-            next_step="Put a backslash before each of . * + ? ( ) [ ] { } that means itself.",
-        ) from error
-
-
-def check_at_least(name: str, value: int, least: int = 1) -> None:
-    """Check a number.
-
-    :raises InputError: it is smaller than the least one.
-    """
-    if value < least:
-        raise InputError(f"{name} is {value}.", next_step=f"Give a number from {least}.")

@@ -11,7 +11,6 @@ come from servers and unknown configuration.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Iterable, Mapping
@@ -27,7 +26,7 @@ _WORDS = re.compile(
 _PARTS = frozenset({"auth", "auths", "pass", "pwd", "sig", "signature"})
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 # Tables of HTTP headers, in which any name can hold a credential.
-_HEADERS = frozenset({"header", "headers"})
+HEADERS = frozenset({"header", "headers"})
 
 _WORD = re.compile(r'[^\s"]+')
 _WHOLE_WORD = re.compile(r"\S+")
@@ -46,7 +45,7 @@ _SETTING = re.compile(
 )
 _QUOTE = re.compile(r'(?<!\\)\\*"')
 _MEMBER = re.compile(r'[^\s",}\]]+')
-_NOTHING = frozenset({'""', "''", "{}", "[]"})
+NOTHING = frozenset({'""', "''", "{}", "[]"})
 _OPTION = re.compile(r"(?<!\S)(--?[\w.-]+)([ \t]+)([^\s-]\S*)")
 _QUOTED_OPTION = re.compile(r"""("--?[\w.-]+"|'--?[\w.-]+')([ \t]*,[ \t]*)("[^"]*"|'[^']*')""")
 _HEADER_LINE = re.compile(
@@ -61,26 +60,9 @@ _PEM = re.compile(
     re.DOTALL,
 )
 
-# A pair in a line of configuration, and where a table begins, also in a comment.
-_PAIR = re.compile(r"""(?<![\w.-])([\w.-]+)(["']?[ \t]*[=:][ \t]*)""")
-# In YAML, two quotes in a string of single ones are one.
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'(?:[^']|'')*'")
-_LONG_STRINGS = ('"""', "'''")
-_BARE = re.compile(r"[^\s,}\]]+")
-_WHOLE_LINE = re.compile(r".+", re.DOTALL)
-_IN_FLOW = re.compile(r"[^,}\]]+")
-# Values of these names have several words.
-_HEADER_NAME = re.compile(r"authoriz|cookie", re.I)
-_BEFORE_NAME = re.compile(r"""[\s#;"'-]*""")
-_YAML_NAME = re.compile(r"""([ ]*(?:-[ ]+)?)["']?([\w.-]+)["']?:(?:[ ]|$)""")
-_COMMENT = re.compile(r"[ \t]*[#;]+[ \t]*")
-_TABLE = re.compile(r"[ \t]*\[{1,2}[^=\n]*\]")
 
 # A token can take the place of the user, without a password; a short word is a name.
 _TOKEN_LENGTH = 8
-# Lines around a change, as diff shows them; more lines than that are not compared one by one.
-_CONTEXT = 3
-_MOST_PAIRS = 1_000_000
 
 
 @functools.lru_cache(maxsize=256)
@@ -95,7 +77,7 @@ def is_secret(name: str) -> bool:
 
 def is_header_table(name: str) -> bool:
     """Return whether a table of this name holds HTTP headers."""
-    return name.lower() in _HEADERS
+    return name.lower() in HEADERS
 
 
 def addresses(text: str, whole: bool = False) -> str:
@@ -169,10 +151,10 @@ def redact(text: str, whole: bool = False) -> str:
     text = _OPTION.sub(_covered, text)
     text = _QUOTED_OPTION.sub(_covered, text)
     text = _HEADER_LINE.sub(rf"\g<1>\g<2>{MARK}", text)
-    return _BEARER.sub(f"Bearer {MARK}", _without_keys(text))
+    return _BEARER.sub(f"Bearer {MARK}", without_keys(text))
 
 
-def _without_keys(text: str) -> str:
+def without_keys(text: str) -> str:
     return _PEM.sub(MARK, text) if "PRIVATE KEY" in text else text
 
 
@@ -191,7 +173,7 @@ def _settings(text: str) -> str:
         begin = match.end(3)
         end = _end_of_setting(text, begin, match[4], bool(quote))
         value = text[begin:end]
-        if value.replace("\\", "") in _NOTHING:
+        if value.replace("\\", "") in NOTHING:
             # An empty value is not a secret.
             continue
         if not value or (value.startswith("{{") and between != between.strip()):
@@ -249,123 +231,6 @@ def redact_items(items: Iterable[str]) -> list[str]:
     return shown
 
 
-def redact_lines(text: str) -> str:
-    """Return lines of configuration without secrets, by syntax: a template, comments, INI.
-
-    In a table of headers all values are covered. A value can go on in the next lines.
-    """
-    shown: list[str] = []
-    headers = commented = False
-    closing = ""
-    for line in _without_keys(text).splitlines(keepends=True):
-        body = line.rstrip("\r\n")
-        ending = line[len(body) :]
-        if closing:
-            end = body.find(closing)
-            closing = closing if end < 0 else ""
-            shown.append(f"{body[: len(body) - len(body.lstrip())]}{MARK}{ending}")
-            continue
-        comment = _COMMENT.match(body)
-        content = body[comment.end() :] if comment else body
-        if not comment:
-            commented = False
-        if _TABLE.match(content):
-            last = content.partition("]")[0].rpartition(".")[2].strip("[ \t\"'")
-            if comment:
-                commented = is_header_table(last)
-            else:
-                headers = is_header_table(last)
-        covered, closing = _line(body, headers or (commented and comment is not None))
-        shown.append(covered + ending)
-    return "".join(shown)
-
-
-def redact_yaml(text: str) -> str:
-    """Return YAML without secrets: as lines, and of a secret also what is indented below it."""
-    text = _without_keys(text)
-    shown: list[str] = []
-    below: int | None = None
-    for line in redact_lines(text).splitlines(keepends=True):
-        content = line.strip()
-        indent = len(line) - len(line.lstrip())
-        # A list can begin in the column of its name.
-        if (
-            below is not None
-            and content
-            and indent <= below
-            and not (indent == below and content.startswith("- "))
-        ):
-            below = None
-        if below is not None and content:
-            shown.append(f"{line[:indent]}{MARK}\n")
-            continue
-        shown.append(line)
-        name = _YAML_NAME.match(line)
-        if name and (is_secret(name[2]) or is_header_table(name[2])):
-            below = len(name[1])
-    return "".join(shown)
-
-
-def _line(line: str, all_names: bool) -> tuple[str, str]:
-    """Return the redacted line, and the delimiter that ends a value which continues."""
-    parts: list[str] = []
-    at = 0
-    for pair in _PAIR.finditer(line):
-        start = pair.end()
-        if pair.start() < at or line.startswith("{{", start) or start == len(line):
-            continue
-        if not (_is_secret_path(pair[1]) or (all_names and "=" in pair[2])):
-            continue
-        end, closing = _end_of_value(line, start, _bare(line, pair))
-        if line[start:end] in _NOTHING:
-            # An empty value is not a secret.
-            continue
-        parts += [redact(line[at:start]), f'"{MARK}"']
-        at = end
-        if closing:
-            return "".join(parts), closing
-    return "".join([*parts, redact(line[at:])]), ""
-
-
-def _is_secret_path(path: str) -> bool:
-    return is_secret(path) or not _HEADERS.isdisjoint(path.lower().split("."))
-
-
-def _bare(line: str, pair: re.Match[str]) -> re.Pattern[str]:
-    """Return what belongs to the value if it has no quotes: one word, or all that follows."""
-    if _HEADER_NAME.search(pair[1]):
-        return _WHOLE_LINE
-    before = line[: pair.start()]
-    if sum(map(before.count, "{[")) > sum(map(before.count, "}]")):
-        return _IN_FLOW
-    first = _BEFORE_NAME.fullmatch(before) is not None
-    return _WHOLE_LINE if first or pair[2].rstrip(" \t") != pair[2] else _BARE
-
-
-def _end_of_value(line: str, start: int, bare: re.Pattern[str]) -> tuple[int, str]:
-    """Return where the value ends; and if that is in another line, by what.
-
-    :param bare: the value if it has no quotes.
-    """
-    for quotes in _LONG_STRINGS:
-        if line.startswith(quotes, start):
-            end = line.find(quotes, start + len(quotes))
-            return (len(line), quotes) if end < 0 else (end + len(quotes), "")
-    string = _STRING.match(line, start)
-    if string:
-        return string.end(), ""
-    for opening, closing in ("[]", "{}"):
-        if line[start] == opening:
-            # None of what is in it is shown, nor what follows it in this line.
-            end = line.rfind(closing)
-            return (end + 1, "") if end > start else (len(line), closing)
-    if line[start] in "\"'":
-        # A quote without its end.
-        return len(line), ""
-    found = bare.match(line, start)
-    return (found.end() if found else len(line)), ""
-
-
 def secrets(*urls: str) -> tuple[str, ...]:
     """Return the passwords and tokens in the addresses."""
     found: list[str] = []
@@ -391,51 +256,6 @@ def _secrets(word: str) -> list[str]:
                 # The update servers of SUSE accept a token without a password.
                 found.append(key)
     return [text for text in found if text and text != MARK]
-
-
-def changed_parts(before: str, after: str) -> tuple[str, str]:
-    """Return the differences of two texts with three lines of context, for a diff.
-
-    What is left out on both sides is one line that says how much it is.
-    """
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    left = 0
-    while left < min(len(old), len(new)) and old[left] == new[left]:
-        left += 1
-    right = 0
-    while right < min(len(old), len(new)) - left and old[-1 - right] == new[-1 - right]:
-        right += 1
-    inner = (old[left : len(old) - right], new[left : len(new) - right])
-    if len(inner[0]) * len(inner[1]) > _MOST_PAIRS:
-        blocks = []
-    else:
-        matcher = difflib.SequenceMatcher(None, *inner)
-        blocks = [
-            (block.a + left, block.b + left, block.size) for block in matcher.get_matching_blocks()
-        ][:-1]
-    same = [(0, 0, left), *blocks, (len(old) - right, len(new) - right, right)]
-    return _cut(old, [(a, size) for a, _b, size in same]), _cut(
-        new, [(b, size) for _a, b, size in same]
-    )
-
-
-def _cut(lines: list[str], same: list[tuple[int, int]]) -> str:
-    """Return the lines without the inner part of unchanged regions."""
-    shown: list[str] = []
-    at = 0
-    for index, (start, size) in enumerate(same):
-        shown += lines[at:start]
-        head = _CONTEXT if index else 0
-        tail = _CONTEXT if index < len(same) - 1 else 0
-        left_out = size - head - tail
-        if left_out > _CONTEXT:
-            shown += lines[start : start + head]
-            shown.append(f"[... {left_out} lines ...]\n")
-            shown += lines[start + size - tail : start + size]
-        else:
-            shown += lines[start : start + size]
-        at = start + size
-    return "".join(shown)
 
 
 def redact_data(value: Any, name: str = "", secret: bool = False) -> Any:

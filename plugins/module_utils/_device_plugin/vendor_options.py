@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from .._core.checks import check_at_least
 from .._core.errors import InputError
-from .._core.options import argument_spec, check_at_least, read_arguments
+from .._core.options import argument_spec, read_arguments
 from .._hardware.pci_data import INTEL_PRODUCTS
 from .._kube.pod_parts import text
 from .objects import check_request, check_version

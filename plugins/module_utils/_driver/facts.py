@@ -137,18 +137,22 @@ def _pending(change: Mapping[str, Any] | None) -> str:
 def read_streams(reader: NodeReader) -> dict[str, str] | None:
     """Return the streams that dnf has enabled, by module; None if they cannot be read."""
     # Only dnf 4 has them, and a node compiles each file that is imported.
-    from .._packages import streams  # noqa: PLC0415
-    from .._packages.types import DISABLED, NONE  # noqa: PLC0415
+    from .._packages.module_files import (  # noqa: PLC0415
+        DISABLED,
+        FOLDER,
+        NONE,
+        parse_module_file,
+    )
 
     found = {}
-    for name in reader.list_dir(streams.FOLDER):
+    for name in reader.list_dir(FOLDER):
         module, _dot, kind = name.rpartition(".")
         if kind != "module":
             continue
-        text = reader.read_text(f"{streams.FOLDER}/{name}")
+        text = reader.read_text(f"{FOLDER}/{name}")
         if text is None:
             return None
-        stream = streams.parse_module_file(module, text)
+        stream = parse_module_file(module, text)
         if stream not in (NONE, DISABLED):
             found[module] = stream
     return found

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.checks import wrong_value
 from .._core.errors import InputError
-from .._core.options import REPOSITORY_KEYS, argument_spec, read_arguments, wrong_value
+from .._core.options import REPOSITORY_KEYS, argument_spec, read_arguments
 from .._nvidia.driver_branches import DriverData, driver_data, is_date
-from .plan.config_files import gridd, options
+from .plan.config_texts import gridd, options
 from .plan.memory_mode import check as check_memory
 from .types import Request
 

@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.checks import check_at_least
 from .._core.errors import InputError
-from .._core.options import argument_spec, check_at_least, read_arguments
+from .._core.options import argument_spec, read_arguments
 from .data import METHODS
 from .types import Request
 

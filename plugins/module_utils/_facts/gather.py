@@ -31,7 +31,7 @@ from .._exporter.record import RECORD
 from .._hardware.pci import count_nvswitches, find_gpus
 from .._host.bounded import Hang
 from .._host.command import NOT_FOUND, Result
-from .._mig.boot import BOOT_PATHS
+from .._mig.boot_paths import BOOT_PATHS
 from .._mig.facts import read_setup, with_mig
 from .._packages.installed import (
     RPM_FORMAT,

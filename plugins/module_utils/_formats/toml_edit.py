@@ -16,7 +16,8 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from .._core.errors import InputError
-from .toml_scan import BARE_KEY, BOM, ESCAPES, Header, Pair, Path, Scanner, Section
+from .toml_read import BOM
+from .toml_scan import BARE_KEY, ESCAPES, Header, Pair, Path, Scanner, Section
 
 
 class Document:

@@ -16,6 +16,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+#: A mark of the byte order, which editors of Windows put before the text.
+BOM = "\ufeff"
+
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _BLANK = re.compile(r"[ \t]*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")

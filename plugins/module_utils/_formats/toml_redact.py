@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from .._core.redact import MARK, is_header_table, is_secret, redact_items, redact_lines
+from .._core.redact import MARK, is_header_table, is_secret, redact_items
+from .._core.redact_lines import redact_lines
 from .toml_edit import Document, render
 from .toml_scan import Pair, Path, Scanner
 

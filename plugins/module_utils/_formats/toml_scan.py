@@ -15,7 +15,6 @@ from .._core.errors import InputError
 
 Path = tuple[str, ...]
 
-BOM = "\ufeff"
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _BARE_VALUE = re.compile(r"[^,\]}#\r\n]+")
 ESCAPES = {

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.checks import check_at_least, wrong_value
 from .._core.errors import InputError
-from .._core.options import check_at_least, wrong_value
 from .._host.bounded import HANG_ARGUMENTS, read_hang
 from .._nvidia.xids import xid_table
 from .baseline import check_baseline

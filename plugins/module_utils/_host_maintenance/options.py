@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.checks import check_at_least
 from .._core.errors import InputError
-from .._core.options import check_at_least
 from .types import AUTO, NO_SCHEDULER, SLURM, STATES, STOP, WAIT, Request
 
 ARGUMENTS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.options import wrong_value
+from .._core.checks import wrong_value
 
 Object = dict[str, Any]
 

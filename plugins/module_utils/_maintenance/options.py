@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._cluster.types import Expected
+from .._core.checks import check_at_least, wrong_value
 from .._core.errors import InputError
-from .._core.options import check_at_least, read_arguments, wrong_value
+from .._core.options import read_arguments
 from .._labels.desired import PREFIX
 from .types import STATES, LeaseRequest, Request, WaitFor
 

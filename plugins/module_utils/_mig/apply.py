@@ -17,7 +17,7 @@ from .._host.command import Runner
 from .._host.files import FileState, read_file
 from .._host.reader import NodeReader
 from .._record.store import StateStore
-from .boot import UNIT
+from .boot_paths import UNIT
 from .facts import read_capabilities
 from .gpu import change_gpu, current
 from .plan import check_pods, difference, needs_reset, plan_mig
@@ -136,7 +136,12 @@ def _change(plan: Plan, request: Request, node: Dependencies) -> list[str]:
     stopped = services.to_start(plan.stop, request.services, plan.interrupts)
     cdi = [CDI_UNIT] if changing and services.exists(CDI_UNIT) else []
     # Recorded first: a run that is killed leaves units that the next one starts.
-    record = record.with_change(plan.gpus, (*stopped, *cdi))
+    record = record.with_change(
+        {one.gpu.uuid: one.before for one in plan.gpus},
+        {one.gpu.uuid: one.gpu.address for one in plan.gpus},
+        {one.gpu.uuid for one in changing},
+        (*stopped, *cdi),
+    )
     node.store.put(RECORD, record.to_json())
     waiting: list[GpuPlan] = []
     try:

@@ -14,13 +14,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from .types import BootFile, Layout
-
-UNIT = "kubegpu-mig.service"
-UNIT_PATH = f"/etc/systemd/system/{UNIT}"
-SCRIPT_PATH = "/etc/kubegpu/mig-layout"
-WANTS = "/etc/systemd/system/multi-user.target.wants"
-BOOT_PATHS = (SCRIPT_PATH, UNIT_PATH)
+from .boot_paths import BOOT_PATHS, SCRIPT_PATH, UNIT_PATH
+from .layout import Layout
+from .types import BootFile
 
 _BEFORE = (
     "nvidia-gpu-reset.target nvidia-dcgm.service nvidia-dcgm-exporter.service "

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .boot import UNIT, WANTS
+from .boot_paths import UNIT, WANTS
 from .record import RECORD, Record
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .._core.errors import KubegpuError
+from .layout import Instance, Layout, counted
 from .plan import needs_reset
 from .reset import Resetter, last_line
 from .smi import NvidiaSmi, in_use
-from .types import Gpu, GpuPlan, Instance, Layout, counted
+from .types import Gpu, GpuPlan
 
 
 def change_gpu(smi: NvidiaSmi, plan: GpuPlan, resetter: Resetter | None) -> Gpu:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
-from .types import Instance, Profile
+from .layout import Instance
+from .types import Profile
 
 # To be kept: in use, or merely there. Placed: memory slices, then instances.
 _Score = tuple[int, int, int, int]

@@ -15,12 +15,14 @@ from .._core.errors import KubegpuError
 from .._core.finding import Finding
 from .._core.steps import Step
 from .._nvidia.compatibility import parse_driver
-from .boot import UNIT, boot_files
+from .boot import boot_files
+from .boot_paths import UNIT
 from .config import Entry, profile_counts, read_config
 from .data import in_table, oldest_driver
+from .layout import Layout, counted
 from .placement import missing, place
 from .state import Usage, read_gpus
-from .types import METRICS, BootFile, Gpu, GpuPlan, Layout, Plan, Pods, Request, counted
+from .types import METRICS, BootFile, Gpu, GpuPlan, Plan, Pods, Request
 
 # Generations without MIG on any card. Of the others, some cards have it.
 _WITHOUT_MIG = ("kepler", "maxwell", "pascal", "volta", "turing", "ada")

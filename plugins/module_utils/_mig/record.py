@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .types import GpuPlan, Layout
+from .layout import Layout
 
 # Key of the record, and prefix of the keys of its files.
 RECORD = "nvidia_mig"
@@ -53,18 +53,24 @@ class Record:
             data.get("addresses") or {},
         )
 
-    def with_change(self, plans: Sequence[GpuPlan], stopped: Iterable[str]) -> Record:
+    def with_change(
+        self,
+        layouts: Mapping[str, Layout],
+        addresses: Mapping[str, str],
+        changing: Collection[str],
+        stopped: Iterable[str],
+    ) -> Record:
         """Return the record with a change that begins. What was found first stays.
 
-        :param plans: those of all GPUs; the ones that change may be reset again.
+        :param layouts: the present layout of each GPU, by UUID.
+        :param addresses: where on the PCI bus each GPU is, by UUID.
+        :param changing: the UUIDs of the GPUs that change: they may be reset again.
         """
-        units = tuple(dict.fromkeys((*self.stopped, *stopped)))
-        changing = {one.gpu.uuid for one in plans if one.change}
         return Record(
-            {**{one.gpu.uuid: one.before for one in plans}, **self.found},
-            units,
+            {**layouts, **self.found},
+            tuple(dict.fromkeys((*self.stopped, *stopped))),
             {uuid: why for uuid, why in self.waiting.items() if uuid not in changing},
-            {**self.addresses, **{one.gpu.uuid: one.gpu.address for one in plans}},
+            {**self.addresses, **addresses},
         )
 
     def finished(self, waiting: Mapping[str, str]) -> Record:

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from .._core.errors import KubegpuError
 from .._host.command import Result, Runner
 from .facts import parse_instances
+from .layout import Instance, Layout
 from .state import read_instances
-from .types import Gpu, Instance, Layout
+from .types import Gpu
 
 _MODES = {"Enabled": True, "Disabled": False}
 _QUERY = "--query-gpu=mig.mode.current,mig.mode.pending"

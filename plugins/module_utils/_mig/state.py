@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .data import table_profiles
-from .types import PROFILE, Gpu, Instance, Layout, Profile
+from .layout import Instance, Layout
+from .types import PROFILE, Gpu, Profile
 
 if TYPE_CHECKING:
     from .._diagnosis.evidence_types import DeviceUser

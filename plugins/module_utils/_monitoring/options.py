@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.checks import check_at_least, wrong_value
 from .._core.errors import InputError
-from .._core.options import argument_spec, check_at_least, read_arguments, wrong_value
+from .._core.options import argument_spec, read_arguments
 from .._device_plugin.config import plain
 from .._exporter.options import PREFIX, check_interval
 from .._kube.image import check_pinned

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.options import check_at_least, wrong_value
+from .._core.checks import check_at_least, wrong_value
 from .types import Request
 
 MOST_KIB = 16 * 1024

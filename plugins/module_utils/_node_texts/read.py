@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from .._containerd.distributions import DISTRIBUTIONS
 from .._core.errors import KubegpuError
 from .._core.printable import printable
-from .._core.redact import redact, redact_data, redact_lines, redact_yaml
+from .._core.redact import redact, redact_data
+from .._core.redact_lines import redact_lines, redact_yaml
 from .._formats.toml_redact import redact as redact_toml
 from .._host.command import NOT_FOUND
 from .data import COMMAND_LINE, KERNEL_LINE, PLACES, PLUGIN_POD, POD_LOGS, UNITS

@@ -15,6 +15,7 @@ from . import rpm as _rpm
 from . import streams as _streams
 from .installed import read_versionlock, read_versionlock_toml
 from .manager import Changes, Database, Isolated, Simulation
+from .module_files import FOLDER, parse_module_file
 from .types import Package
 
 # The name of the plugin's package differs between distributions; this capability does not.
@@ -111,9 +112,7 @@ class Dnf(_rpm.RpmManager):
 
     def streams(self, modules: Sequence[str]) -> dict[str, str]:
         return {
-            name: _streams.parse_module_file(
-                name, self.run(["cat", f"{_streams.FOLDER}/{name}.module"]).stdout
-            )
+            name: parse_module_file(name, self.run(["cat", f"{FOLDER}/{name}.module"]).stdout)
             for name in modules
         }
 

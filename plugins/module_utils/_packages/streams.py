@@ -9,13 +9,13 @@ A module has one stream at most, and only the packages of that stream are offere
 
 from __future__ import annotations
 
-import configparser
 import re
 from collections.abc import Mapping, Sequence
 
 from .._core.errors import InputError, KubegpuError
 from .failures import cause_of
-from .types import DISABLED, NONE, StreamRecord, Streams
+from .module_files import DISABLED, NONE, module_file
+from .types import StreamRecord, Streams
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*\Z")
 
@@ -103,9 +103,6 @@ def not_offered(
     )
 
 
-FOLDER = "/etc/dnf/modules.d"
-
-
 # For a command that has to see other streams than the enabled ones: it runs in a mount namespace of
 # its own, where dnf's configuration is a copy in memory. The arguments are pairs of module and text
 # of its file, then "--" and the command.
@@ -122,27 +119,6 @@ def with_streams_prefix(streams: Mapping[str, str]) -> tuple[str, ...]:
     """Return the arguments that make a command see these streams enabled."""
     files = (word for name, stream in streams.items() for word in (name, module_file(name, stream)))
     return (*_ASSUMING, *files, "--") if streams else ()
-
-
-def module_file(module: str, stream: str) -> str:
-    """Return the text of dnf's file for the state of a module."""
-    state = {NONE: "", DISABLED: "disabled"}.get(stream, "enabled")
-    name = stream if state == "enabled" else ""
-    return f"[{module}]\nname={module}\nstream={name}\nprofiles=\nstate={state}\n"
-
-
-def parse_module_file(module: str, text: str) -> str:
-    """Return the enabled stream from the text of a module's file."""
-    file = configparser.ConfigParser(interpolation=None, strict=False)
-    try:
-        file.read_string(text)
-    except configparser.Error:
-        return NONE
-    state = file.get(module, "state", fallback="").strip().lower()
-    if state == "disabled":
-        return DISABLED
-    # dnf accepts "1" for enabled, too.
-    return file.get(module, "stream", fallback="").strip() if state in ("enabled", "1") else NONE
 
 
 def parse_module_list(text: str) -> dict[str, tuple[str, ...]]:

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .module_files import DISABLED, NONE
+
 ABSENT = "absent"
 
 
@@ -35,14 +37,6 @@ SEVERAL = "in one version or several"
 
 # Shown as the version of a package whose version only the package manager will decide.
 ANY = "any"
-
-
-# No stream is enabled, and dnf may take the default one.
-NONE = ""
-
-
-# No stream may be enabled. No name of a stream begins with an exclamation mark.
-DISABLED = "!disabled"
 
 
 def covers(patterns: Sequence[str], name: str) -> bool:

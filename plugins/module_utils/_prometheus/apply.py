@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.errors import KubegpuError
-from .._core.redact import redact_lines
+from .._core.redact_lines import redact_lines
 from .._host import systemd
 from .._host.command import NOT_FOUND, Runner
 from .._host.files import FileState, read_file

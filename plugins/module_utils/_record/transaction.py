@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._core.changed_parts import changed_parts
 from .._core.errors import KubegpuError
-from .._core.redact import changed_parts
 from .._host.files import FileState, read_file, remove_leftovers, write_file
 from .file_record import FileRecord
 from .store import StateStore

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._core.changed_parts import changed_parts
 from .._core.errors import RolledBackError
-from .._core.redact import changed_parts, redact_lines
+from .._core.redact_lines import redact_lines
 from .._host.command import Runner
 from .._host.files import FileState, read_file
 from .._host.reader import NodeReader

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from .._core.errors import InputError
-from .._formats.toml_scan import BOM
+from .._formats.toml_read import BOM
 
 Parser = Callable[[str], dict[str, Any]]
 

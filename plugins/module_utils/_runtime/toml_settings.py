@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError
 from .._formats.toml_edit import Document, render
-from .._formats.toml_scan import BOM
+from .._formats.toml_read import BOM
 from .._record.file_record import FileRecord, Undo
 
 Parser = Callable[[str], dict[str, Any]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.options import check_at_least, check_expression
+from .._core.checks import check_at_least, check_expression
 from .._kube.image import check_reference
 from .types import Request, Sample
 

@@ -15,7 +15,8 @@ from .._host.command import Runner
 from .._host.files import FileState, glob_files, read_file, write_file
 from .._record.file_record import Undo
 from .._record.store import StateStore
-from .amd_cdi import KEY, check_generated, describe, made_for, read_amd_specification, stale
+from .amd_cdi import KEY, describe, made_for, read_amd_specification
+from .amd_cdi_checks import check_generated, stale
 
 _SECONDS = 120
 _MODE = 0o644

@@ -19,7 +19,7 @@ from .._record.converged import settings_fingerprint
 from .._repository.amd_data import ARCHITECTURES, KEY_FINGERPRINTS
 from .._repository.entry import accepted_keys, name_refusal, plan_entry
 from . import amd_data
-from .amd_cdi import stale
+from .amd_cdi_checks import stale
 from .amd_types import PREFIX, AmdToolkitPlan, AmdToolkitRequest
 
 _DRIVER = "amdgpu"

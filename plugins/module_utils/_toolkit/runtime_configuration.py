@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from .._containerd.restart import restart_with_any
-from .._core.redact import redact_lines
+from .._core.redact_lines import redact_lines
 from .._crio.apply import Settings as CrioSettings
 from .._crio.apply import restart_crio
 from .._docker.api import read_info

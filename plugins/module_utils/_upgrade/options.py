@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._core.options import argument_spec, check_at_least, read_arguments, wrong_value
+from .._core.checks import check_at_least, wrong_value
+from .._core.options import argument_spec, read_arguments
 from .types import Request
 
 PREFIX = "gpu_upgrade_"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._containerd.distributions import PLAIN
+from .._core.checks import check_at_least, check_expression
 from .._core.errors import InputError
-from .._core.options import check_at_least, check_expression
 from .._kube.image import check_reference
 from .._nvidia.toolkit_paths import RUNTIME_PATH
 from .types import NODE_LAYERS, Request

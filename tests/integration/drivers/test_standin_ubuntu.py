@@ -13,12 +13,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.boot import (
-    SCRIPT_PATH,
-    UNIT,
-    boot_files,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Layout
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.boot import boot_files
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.boot_paths import SCRIPT_PATH, UNIT
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.layout import Layout
 from tests.integration.drivers import steps
 from tests.integration.drivers.steps import (
     answer,

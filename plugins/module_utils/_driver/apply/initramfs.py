@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..._core.errors import KubegpuError
-from ..._distro.data import initramfs_tools
+from ..._distro.kernel_packages import initramfs_tools
 from ..._host.command import Runner
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 from ..._core.errors import InputError, KubegpuError
 from ..._diagnosis.codes import UNKNOWN
 from ..._diagnosis.evidence import uptime
-from ..._distro.data import without_dkms
+from ..._distro.kernel_packages import without_dkms
 from ..._record.transaction import applied
 from ..options import read_options
 from ..plan.config_files import GRIDD, RECORD, TOKEN

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ..._core.errors import KubegpuError
 from ..._diagnosis.known_errors import explain
 from ..._host.command import NOT_FOUND, Runner
-from ..._mig.boot import SCRIPT_PATH
-from ..._mig.boot import UNIT as MIG_UNIT
+from ..._mig.boot_paths import SCRIPT_PATH
+from ..._mig.boot_paths import UNIT as MIG_UNIT
 from ..plan.config_files import IMEX_NODES, MODULES
 from ..plan.fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, units_of
 

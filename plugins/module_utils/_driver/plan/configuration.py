@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from ..._core.steps import Step, sentence
 from ..types import GRIDD_UNIT, PERSISTENCED_UNIT, Plan
-from . import config_files as texts
-from . import memory_mode
+from . import config_files, memory_mode
+from . import config_texts as texts
 from .decision import DecisionInput, Target
 from .fabric_plan import components_of
 from .installed import (
@@ -37,7 +37,7 @@ def with_configuration(
     files = _files(inputs, target, plan)
     differing = changed_files(node, files)
     token, token_step = licence_token(inputs)
-    requested = (*files, *([texts.TOKEN] if token else []))
+    requested = (*files, *([config_files.TOKEN] if token else []))
     stale = stale_files(node, requested) if node["driver"]["managed"] else ()
     if differing:
         reason = "nouveau stays away, the modules come at boot, and the set is left alone"
@@ -46,7 +46,7 @@ def with_configuration(
         steps.append(Step("files", "remove", ", ".join(stale), "they are no longer requested"))
     if token_step:
         steps.append(token_step)
-    initramfs = any(path in texts.IN_INITRAMFS for path in (*differing, *stale))
+    initramfs = any(path in config_files.IN_INITRAMFS for path in (*differing, *stale))
     if initramfs:
         reason = "the initial RAM disk has a copy of what modprobe reads"
         steps.append(Step("initramfs", "rebuild", "", reason))
@@ -83,22 +83,22 @@ def _files(inputs: DecisionInput, target: Target, plan: Plan) -> dict[str, str]:
     request = inputs.request
     components = components_of(inputs, target)
     files = {
-        texts.NOUVEAU: texts.nouveau(),
-        texts.MODULES: texts.modules(*components.modules),
-        texts.UDEV: texts.udev(),
+        config_files.NOUVEAU: texts.nouveau(),
+        config_files.MODULES: texts.modules(*components.modules),
+        config_files.UDEV: texts.udev(),
     }
     options = {**request.module_options, **memory_mode.module_options(inputs, target.branch)}
     if options:
         debian = target.source == DISTRO and inputs.system.id == "debian"
-        files[texts.OPTIONS] = texts.options(options, debian=debian)
+        files[config_files.OPTIONS] = texts.options(options, debian=debian)
     if plan.hold and inputs.system.manager == "apt":
-        files[texts.UNATTENDED] = texts.unattended()
+        files[config_files.UNATTENDED] = texts.unattended()
     if target.source == RUNFILE and request.persistence:
-        files[texts.PERSISTENCED] = texts.persistenced()
+        files[config_files.PERSISTENCED] = texts.persistenced()
     files.update(components.files)
     licence = texts.gridd(request.licence)
     if inputs.guest and any(request.licence.get(key) for key in ("server", "port", "feature_type")):
-        files[texts.GRIDD] = licence
+        files[config_files.GRIDD] = licence
     return files
 
 

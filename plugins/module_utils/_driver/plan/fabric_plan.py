@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ..._core.steps import Step
 from ..._nvidia.fabric import branch_in_name
-from . import config_files as texts
+from . import config_files
+from . import config_texts as texts
 from .decision import DecisionInput, Target
 from .fabric import (
     BRIDGE_MODULE,
@@ -44,7 +45,11 @@ def components_of(inputs: DecisionInput, target: Target) -> Components:
     wanted = needs(inputs.node, request)
     found = component_packages(wanted, inputs.system, source, target.branch, target.version)
     units = services(wanted, request, component_names(inputs.system, source, target.branch))
-    listed = {texts.IMEX_NODES: texts.imex_nodes(request.imex_nodes)} if IMEX_UNIT in units else {}
+    listed = (
+        {config_files.IMEX_NODES: texts.imex_nodes(request.imex_nodes)}
+        if IMEX_UNIT in units
+        else {}
+    )
     said = (wanted.elsewhere, missing_warning(wanted, found.missing, source))
     return Components(
         found.packages,

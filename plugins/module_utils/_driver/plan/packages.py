@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..._distro.data import DISTRIBUTIONS, SUSE, kernel_flavour, kernel_headers
+from ..._distro.data import DISTRIBUTIONS, SUSE
+from ..._distro.kernel_packages import kernel_flavour, kernel_headers
 from ..._nvidia.driver_branches import (
     G07_FROM,
     OPEN,

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._core.steps import Step, sentence
 from ..types import Plan, Request
-from . import config_files as texts
+from . import config_files
 from .decision import capitalize_first
 from .installed import InstalledDriver, read_installed, stale_files
 from .sources import RUNFILE
@@ -51,7 +51,7 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
     stale = stale_files(node, ())
     if stale:
         steps.append(Step("files", "remove", ", ".join(stale), "they are ours"))
-    initramfs = any(path in texts.IN_INITRAMFS for path in stale)
+    initramfs = any(path in config_files.IN_INITRAMFS for path in stale)
     if initramfs:
         steps.append(Step("initramfs", "rebuild", "", "the kernel's own driver may come back"))
     loaded = driver["loaded"]

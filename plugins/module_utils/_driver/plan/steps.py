@@ -12,7 +12,7 @@ from typing import Any
 from ..._core.steps import Step
 from ..._hardware.kernel_drivers import kernel_drivers
 from ..types import branch_of
-from . import config_files as texts
+from . import config_files
 from .decision import DecisionInput, Target
 from .fabric import needs, unmanaged_warning
 from .installed import InstalledDriver
@@ -28,12 +28,12 @@ def licence_token(inputs: DecisionInput) -> tuple[dict[str, Any] | None, Step | 
     token = {"path": str(path)}
     seen = inputs.node["driver"]["configuration"]
     wanted = inputs.request.licence.get("token_sha256")
-    there = texts.TOKEN in seen
-    same = there and (not wanted or seen[texts.TOKEN] in (None, wanted))
+    there = config_files.TOKEN in seen
+    same = there and (not wanted or seen[config_files.TOKEN] in (None, wanted))
     if same:
         return token, None
     reason = "it is another one" if there else "the guest has no licence without it"
-    return token, Step("licence", "write", texts.TOKEN, reason)
+    return token, Step("licence", "write", config_files.TOKEN, reason)
 
 
 def stream_steps(inputs: DecisionInput, target: Target, streams: Mapping[str, str]) -> list[Step]:

@@ -11,13 +11,13 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import apply, host
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import (
-    streams as _streams,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.apt import Apt
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.dnf import Dnf
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.host import Host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.manager import Database
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.module_files import (
+    module_file,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.options import Options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.simulate import Resolution
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
@@ -49,7 +49,7 @@ class StandinDnf:
         if argv[0] == "cat":
             text = "\n".join(self.locks)
             if argv[1].endswith(".module"):
-                text = _streams.module_file(MODULE, self.stream)
+                text = module_file(MODULE, self.stream)
             return Result(0, text, "")
         if argv[0] == "rpm":
             lines = [f"{name}\tx86_64\t0:{self.version}-1\t1\n" for name in NAMES]

@@ -11,18 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
-    BASE,
-    BEGIN,
     DISTRIBUTIONS,
-    END,
     PLAIN,
     auto_handler_program,
-    check_managed_block,
     expand_variables,
     find_distribution,
     find_unread_template,
-    has_base_template,
     makes_handler,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.template_block import (
+    BASE,
+    BEGIN,
+    END,
+    check_managed_block,
+    has_base_template,
     managed_block,
     with_managed_block,
     without_managed_block,

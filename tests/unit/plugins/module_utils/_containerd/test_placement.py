@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.template_block import (
     BEGIN,
     END,
 )

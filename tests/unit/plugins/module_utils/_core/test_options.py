@@ -14,11 +14,13 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.parsing.convert_bool import BOOLEANS_FALSE, BOOLEANS_TRUE
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.checks import (
+    check_at_least,
+    check_expression,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import (
     argument_spec,
-    check_at_least,
-    check_expression,
     expected,
     read_arguments,
 )

@@ -13,17 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.changed_parts import changed_parts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import (
     MARK,
     addresses,
-    changed_parts,
     is_secret,
     redact,
     redact_data,
     redact_items,
+    secrets,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact_lines import (
     redact_lines,
     redact_yaml,
-    secrets,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.json_edit import parse
 from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.json_edit import (

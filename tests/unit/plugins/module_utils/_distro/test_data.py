@@ -17,11 +17,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.plan import pl
 from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.data import (
     DISTRIBUTIONS,
     FAMILIES,
-    KERNEL_FLAVOURS,
     Distribution,
     best_effort,
     family_of,
     folder_of,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.kernel_packages import (
+    KERNEL_FLAVOURS,
     initramfs_tools,
     kernel_headers,
 )

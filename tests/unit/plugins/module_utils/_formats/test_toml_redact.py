@@ -9,7 +9,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import MARK, redact_lines
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import MARK
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact_lines import redact_lines
 from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.toml_edit import Document
 from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.toml_redact import redact
 

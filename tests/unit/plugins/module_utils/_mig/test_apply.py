@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from plugins.module_utils._core.errors import KubegpuError, RolledBackError
 from plugins.module_utils._exporter import data as exporter_data
-from plugins.module_utils._mig import boot
+from plugins.module_utils._mig import boot, boot_paths
 from plugins.module_utils._mig.apply import absent, present
 from plugins.module_utils._mig.facts import parse_instances, parse_profiles
 from plugins.module_utils._mig.types import EXPORTER, METRICS, Pods, Request
@@ -420,9 +420,10 @@ CONFIGS = (
 def use_boot_paths(monkeypatch, root):
     """Have the files for the boot below a folder; return their paths."""
     script, unit = f"{root}/boot/mig-layout", f"{root}/boot/kubegpu-mig.service"
-    monkeypatch.setattr(boot, "SCRIPT_PATH", script)
-    monkeypatch.setattr(boot, "UNIT_PATH", unit)
-    monkeypatch.setattr(boot, "BOOT_PATHS", (script, unit))
+    for module in (boot, boot_paths):
+        monkeypatch.setattr(module, "SCRIPT_PATH", script)
+        monkeypatch.setattr(module, "UNIT_PATH", unit)
+        monkeypatch.setattr(module, "BOOT_PATHS", (script, unit))
     return script, unit
 
 
@@ -476,12 +477,12 @@ def test_killed_before_any_command_the_next_run_converges(
 
 
 @pytest.fixture
-def boot_paths(tmp_path, monkeypatch):
+def files_at_boot(tmp_path, monkeypatch):
     return use_boot_paths(monkeypatch, tmp_path)
 
 
-def test_the_layout_is_made_again_at_boot(boot_paths, tmp_path):
-    script, unit = boot_paths
+def test_the_layout_is_made_again_at_boot(files_at_boot, tmp_path):
+    script, unit = files_at_boot
     node = MigNode(tmp_path, card(0, "2330"))
     result = present(request(at_boot=True), node.dependencies(), False)
     assert not present(request(at_boot=True), node.dependencies(), False)["changed"]
@@ -515,11 +516,11 @@ def test_the_layout_is_made_again_at_boot(boot_paths, tmp_path):
     assert "GPU GPU-0 has not the MIG layout of this node" in failed.stderr
 
 
-def test_the_files_for_the_boot_go_with_teardown(node, boot_paths):
+def test_the_files_for_the_boot_go_with_teardown(node, files_at_boot):
     present(request(at_boot=True), node.dependencies(), False)
     absent(request("", at_boot=True), node.dependencies(), False)
     assert ["systemctl", "disable", "--now", "kubegpu-mig.service"] in node.commands
-    assert not any(os.path.exists(path) for path in boot_paths)
+    assert not any(os.path.exists(path) for path in files_at_boot)
     assert not (node.root / "var/lib/kubegpu").exists()
 
 
@@ -581,7 +582,7 @@ def forget_addresses(node):
     ],
 )
 def test_a_gpu_that_cannot_be_restored_keeps_the_record_for_a_later_run(
-    node, boot_paths, change, named, seen, old
+    node, files_at_boot, change, named, seen, old
 ):
     present(request(at_boot=True), node.dependencies(), False)
     if old:
@@ -598,11 +599,11 @@ def test_a_gpu_that_cannot_be_restored_keeps_the_record_for_a_later_run(
     # Nothing is changed, on the other GPU and for the boot neither.
     assert not node.commands and not node.warnings
     assert node.layout(0) == node.layout(1) == SEVEN
-    assert all(os.path.exists(path) for path in boot_paths)
+    assert all(os.path.exists(path) for path in files_at_boot)
     # The later run finds it all.
     assert absent(request("", at_boot=True), node.dependencies(), False)["changed"]
     assert node.modes(0) == node.modes(1) == [False, False]
-    assert not any(os.path.exists(path) for path in boot_paths)
+    assert not any(os.path.exists(path) for path in files_at_boot)
     assert not (node.root / "var/lib/kubegpu").exists()
 
 

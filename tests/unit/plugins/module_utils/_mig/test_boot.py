@@ -12,8 +12,9 @@ import pytest
 
 from plugins.module_utils._containerd.distributions import DISTRIBUTIONS
 from plugins.module_utils._mig.boot import SCRIPT_PATH, UNIT_PATH, boot_files
+from plugins.module_utils._mig.layout import Instance, Layout
 from plugins.module_utils._mig.services import CDI_UNIT
-from plugins.module_utils._mig.types import EXPORTER, METRICS, Instance, Layout
+from plugins.module_utils._mig.types import EXPORTER, METRICS
 
 LAYOUT = Layout(True, (Instance(4, 4, "3g.40gb"), Instance(0, 1, "1g.10gb-me")))
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils._mig.data import table_profiles
+from plugins.module_utils._mig.layout import Instance, counted
 from plugins.module_utils._mig.placement import missing, place
-from plugins.module_utils._mig.types import Instance, counted
 from tests.tools.tiers import is_full
 
 A100 = table_profiles("20b0")

@@ -12,9 +12,12 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import streams as modules
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.module_files import (
     DISABLED,
     NONE,
+    parse_module_file,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
     StreamRecord,
     Streams,
 )
@@ -98,14 +101,14 @@ Hint: [d]efault, [e]nabled, [x]disabled, [i]nstalled
 def test_an_entry_is_read_as_it_is_written(stream, state):
     text = modules.module_file("nvidia-driver", stream)
     assert f"state={state}\n" in text
-    assert modules.parse_module_file("nvidia-driver", text) == stream
+    assert parse_module_file("nvidia-driver", text) == stream
 
 
 def test_entries_of_dnf():
     assert modules.module_file("nvidia-driver", "580-open") == ENABLED
-    assert modules.parse_module_file("nvidia-driver", ENABLED.replace("enabled", "1")) == "580-open"
+    assert parse_module_file("nvidia-driver", ENABLED.replace("enabled", "1")) == "580-open"
     for text in ("", "stream=x", "[other]\nstream=x\nstate=enabled\n"):
-        assert modules.parse_module_file("nvidia-driver", text) == NONE
+        assert parse_module_file("nvidia-driver", text) == NONE
 
 
 def test_the_list():

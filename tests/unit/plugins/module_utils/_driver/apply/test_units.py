@@ -20,8 +20,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.units 
     restore_services,
     start_services,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import config_files
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
-    config_files as texts,
+    config_texts as texts,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.fabric import BRIDGE_MODULE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
@@ -42,7 +43,7 @@ class Node:
     def __init__(self, before=None, units=("nvidia-fabricmanager",), users=(), fails=(), **more):
         self.calls, self.warnings, self.fails = [], [], fails
         services = dict.fromkeys(("nvidia-persistenced", *units), "enabled")
-        files = {texts.MODULES: texts.modules(*more.get("modules", ()))}
+        files = {config_files.MODULES: texts.modules(*more.get("modules", ()))}
         self.work = SimpleNamespace(
             run=self.run,
             warn=self.warnings.append,
@@ -83,7 +84,7 @@ def test_a_part_that_was_changed_is_started_anew():
     node = Node(before=OLD, units=("nvidia-fabricmanager", "nvidia-imex"))
     start_services(node.work, "")
     assert node.started() == ["+nvidia-persistenced", "!nvidia-fabricmanager", "+nvidia-imex"]
-    node = Node(units=("nvidia-imex",), files={texts.IMEX_NODES: None})
+    node = Node(units=("nvidia-imex",), files={config_files.IMEX_NODES: None})
     start_services(node.work, "")
     assert node.started() == ["+nvidia-persistenced", "!nvidia-imex"]
 

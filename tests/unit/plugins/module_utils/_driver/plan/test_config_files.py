@@ -13,8 +13,9 @@ import subprocess
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import config_files
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
-    config_files as texts,
+    config_texts as texts,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.system import is_blocked
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.kernel_drivers import (
@@ -25,8 +26,8 @@ from tests.unit.plugins.module_utils._driver.plan.test_packages import DRIVER, M
 
 
 def test_paths():
-    assert len(set(texts.PATHS)) == len(texts.PATHS) == 9
-    assert set(texts.IN_INITRAMFS) <= set(texts.PATHS)
+    assert len(set(config_files.PATHS)) == len(config_files.PATHS) == 9
+    assert set(config_files.IN_INITRAMFS) <= set(config_files.PATHS)
 
 
 def test_nouveau_is_blocked_as_the_facts_read_it():

@@ -10,10 +10,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
-    config_files as texts,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import fabric
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import config_files, fabric
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.installed import is_locked
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.packages import (
     LOCK_PATTERNS,
@@ -93,7 +90,7 @@ def test_plans(row):
     for name in packages:
         assert is_driver(name) and is_locked(name, LOCK_PATTERNS)
     bridged = bool(bridges) or gpus in ("B200", "B300")
-    assert (fabric.BRIDGE_MODULE in plan.files[texts.MODULES]) is bridged
+    assert (fabric.BRIDGE_MODULE in plan.files[config_files.MODULES]) is bridged
     assert ("infiniband-diags" in plan.optional_packages) is bridged
 
 
@@ -130,9 +127,9 @@ def test_the_user_has_the_last_word():
 def test_imex_runs_where_its_nodes_are_given():
     plan = plan_of(machine("GB200", "u24 arm"), imex_nodes=["10.0.0.1", "10.0.0.2"])
     assert plan.services[fabric.IMEX_UNIT] == "enabled"
-    assert plan.files[texts.IMEX_NODES].splitlines()[1:] == ["10.0.0.1", "10.0.0.2"]
+    assert plan.files[config_files.IMEX_NODES].splitlines()[1:] == ["10.0.0.1", "10.0.0.2"]
     plan = plan_of(machine("T4"), imex_nodes=["10.0.0.1"])
-    assert texts.IMEX_NODES not in plan.files and fabric.IMEX_UNIT not in plan.services
+    assert config_files.IMEX_NODES not in plan.files and fabric.IMEX_UNIT not in plan.services
 
 
 def test_a_source_without_a_part_is_never_silent():
@@ -159,7 +156,7 @@ def settled_node(**changed):
     given["driver"]["services"][fabric.MANAGER_UNIT] = "active"
     plan = plan_of(given, "580")
     given["driver"]["configuration"] = {
-        path: texts.sha256(text) for path, text in plan.files.items()
+        path: config_files.sha256(text) for path, text in plan.files.items()
     }
     return given
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
-    config_files as texts,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import config_files
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.memory_mode import (
     COHERENT_GPUS,
 )
@@ -42,8 +40,8 @@ def test_the_table_names_grace_boards():
 @pytest.mark.parametrize("mode", ["driver", "numa"])
 def test_the_option_is_written_on_grace_boards(cards, mode):
     plan = plan_of(cards, coherent_memory=mode)
-    assert plan.action == "install" and LINE.format(mode) in plan.files[texts.OPTIONS]
-    assert texts.OPTIONS not in plan_of(cards).files
+    assert plan.action == "install" and LINE.format(mode) in plan.files[config_files.OPTIONS]
+    assert config_files.OPTIONS not in plan_of(cards).files
 
 
 @pytest.mark.parametrize(
@@ -51,7 +49,7 @@ def test_the_option_is_written_on_grace_boards(cards, mode):
 )
 def test_other_nodes_are_left_alone(cards, on):
     asked, plain = plan_of(cards, on, coherent_memory="driver"), plan_of(cards, on)
-    assert asked == plain and texts.OPTIONS not in asked.files
+    assert asked == plain and config_files.OPTIONS not in asked.files
 
 
 def test_off_by_default_a_converged_node_stays_converged():
@@ -67,7 +65,7 @@ def test_beside_the_users_own_options_and_debians_names():
     plan = plan_of(
         "GB200", coherent_memory="driver", module_options={"NVreg_CreateImexChannel0": 1}
     )
-    assert plan.files[texts.OPTIONS].splitlines()[1:] == [
+    assert plan.files[config_files.OPTIONS].splitlines()[1:] == [
         "options nvidia NVreg_CoherentGPUMemoryMode=driver",
         "options nvidia NVreg_CreateImexChannel0=1",
     ]
@@ -114,12 +112,12 @@ def test_the_default_depends_on_the_branch(loaded, wanted, reload):
 def test_a_branch_without_the_option_is_told():
     stands = "nvidia 570.133.20 open held ours services"
     plan = plan_of("GH200", stands=stands, coherent_memory="driver")
-    assert texts.OPTIONS not in plan.files
+    assert config_files.OPTIONS not in plan.files
     (warning,) = (text for text in plan.warnings if "coherent" in text)
     assert "branch 570 has no such mode for the GH200" in warning and "580 or newer" in warning
     # The one that comes has it.
     plan = plan_of("GH200", stands=stands, requested="580 replace", coherent_memory="driver")
-    assert LINE.format("driver") in plan.files[texts.OPTIONS]
+    assert LINE.format("driver") in plan.files[config_files.OPTIONS]
     assert not [text for text in plan.warnings if "coherent" in text]
 
 

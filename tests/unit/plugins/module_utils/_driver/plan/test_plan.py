@@ -18,9 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.packag
     install_calls,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
-    config_files as texts,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import config_files
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
     Plan,
     plan_driver,
@@ -108,7 +106,7 @@ def check_plan(plan, where):
         assert plan.reasons[-1].startswith("Next step: "), where
     if plan.action not in ("none", "refuse"):
         assert plan.change, where
-    assert set(plan.files) <= set(texts.PATHS), where
+    assert set(plan.files) <= set(config_files.PATHS), where
     assert not [name for name in plan.obsolete if "container" in name], where
     assert not set(plan.obsolete) & set(plan.packages), where
     if plan.reboot["required"]:
@@ -200,8 +198,8 @@ def made_so(given, plan):
         driver["loaded"] = version if plan.load else driver["loaded"]
         driver["services"] = dict.fromkeys(driver["services"], "active")
     if plan.licence_token:
-        driver["configuration"][texts.TOKEN] = "0" * 64
-        driver["recorded_files"].append(texts.TOKEN)
+        driver["configuration"][config_files.TOKEN] = "0" * 64
+        driver["recorded_files"].append(config_files.TOKEN)
     return node
 
 
@@ -646,10 +644,10 @@ def test_a_runfile_brings_what_it_builds_with():
 
 
 def test_unattended_upgrades_are_apts():
-    assert texts.UNATTENDED in plan_of("T4", "d12").files
+    assert config_files.UNATTENDED in plan_of("T4", "d12").files
     for on in ("rocky9", "fedora", "sles15"):
         plan = plan_of("T4", on)
-        assert plan.hold and texts.UNATTENDED not in plan.files
+        assert plan.hold and config_files.UNATTENDED not in plan.files
 
 
 def test_signed_modules_by_a_row_of_the_users_own():
@@ -853,9 +851,9 @@ def test_runfile():
     for argument in ("--silent", "-m=kernel-open", "--dkms", "--skip-module-load"):
         assert argument in plan.runfile["arguments"]
     assert names(plan.packages) == ["dkms", "gcc", "linux-headers-amd64", "make"]
-    assert texts.PERSISTENCED in plan.files and texts.UNATTENDED not in plan.files
+    assert config_files.PERSISTENCED in plan.files and config_files.UNATTENDED not in plan.files
     # Packages bring the unit themselves.
-    assert texts.PERSISTENCED not in plan_of("T4", "d12").files
+    assert config_files.PERSISTENCED not in plan_of("T4", "d12").files
     assert not plan.hold and plan.lock["patterns"] == []
     plan = plan_of("V100", "d12", "-", "run=580.126.09 dkms=false")
     assert "-m=kernel" in plan.runfile["arguments"] and "--no-dkms" in plan.runfile["arguments"]
@@ -878,7 +876,7 @@ def test_licence_of_a_guest():
     licence = {"server": "dls.example.com", "port": 443, "feature_type": 1,
                "token_path": "/srv/token.tok", "token_sha256": "ab"}  # fmt: skip
     plan = plan_of("T4v", "d12", "-", "run=535.129.03-grid", licence=licence)
-    assert plan.files[texts.GRIDD].splitlines()[1:] == [
+    assert plan.files[config_files.GRIDD].splitlines()[1:] == [
         "ServerAddress=dls.example.com",
         "ServerPort=443",
         "FeatureType=1",
@@ -887,19 +885,19 @@ def test_licence_of_a_guest():
     assert plan.services == {"nvidia-persistenced": "enabled", "nvidia-gridd": "enabled"}
     # Beside a whole GPU it has no place.
     plan = plan_of("T4", "d12", licence=licence)
-    assert texts.GRIDD not in plan.files and plan.licence_token is None
+    assert config_files.GRIDD not in plan.files and plan.licence_token is None
     given = facts("T4v", "d12", "runfile 535.129.03 proprietary ours dkms")
-    given["driver"]["configuration"] = {texts.TOKEN: "cd"}
+    given["driver"]["configuration"] = {config_files.TOKEN: "cd"}
     again = plan_driver(given, *read_options({"licence": licence}))
     assert ("licence", "write") in [(step.step, step.action) for step in again.steps]
-    given["driver"]["configuration"] = {texts.TOKEN: "ab"}
+    given["driver"]["configuration"] = {config_files.TOKEN: "ab"}
     again = plan_driver(given, *read_options({"licence": licence}))
     assert "licence" not in [step.step for step in again.steps]
 
 
 def test_licence_files_of_ours_go_with_their_options():
     given = facts("T4v", "d12", "runfile 535.129.03 proprietary ours dkms")
-    there = {texts.GRIDD: "ab", texts.TOKEN: "cd"}
+    there = {config_files.GRIDD: "ab", config_files.TOKEN: "cd"}
     given["driver"]["configuration"] = there
 
     def removed(licence):
@@ -911,7 +909,7 @@ def test_licence_files_of_ours_go_with_their_options():
     assert removed({}) == []
     given["driver"]["recorded_files"] = list(there)
     assert removed({}) == list(there)
-    assert removed({"token_path": "/srv/token.tok"}) == [texts.GRIDD]
+    assert removed({"token_path": "/srv/token.tok"}) == [config_files.GRIDD]
     assert removed({"server": "dls.example.com", "token_path": "/srv/token.tok"}) == []
 
 
@@ -934,25 +932,25 @@ def test_files_are_compared_by_checksum():
     plan = plan_driver(given, *options)
     node = made_so(given, plan)
     assert not plan_driver(node, *options).change
-    node["driver"]["configuration"][texts.UDEV] = "0" * 64
+    node["driver"]["configuration"][config_files.UDEV] = "0" * 64
     again = plan_driver(node, *options)
-    assert [(step.step, step.detail) for step in again.steps] == [("files", texts.UDEV)]
+    assert [(step.step, step.detail) for step in again.steps] == [("files", config_files.UDEV)]
     assert not again.initramfs
     # What may not be read is taken as right; what is no longer requested goes.
-    node["driver"]["configuration"][texts.UDEV] = None
+    node["driver"]["configuration"][config_files.UDEV] = None
     assert not plan_driver(node, *options).change
     again = plan_driver(node, *read_options({}))
     first = again.steps[0]
-    assert (first.step, first.action, first.detail) == ("files", "remove", texts.OPTIONS)
+    assert (first.step, first.action, first.detail) == ("files", "remove", config_files.OPTIONS)
     assert again.initramfs
 
 
 def test_module_options_follow_debians_renamed_modules():
     options = {"module_options": {"NVreg_RestrictProfilingToAdminUsers": False}}
-    text = plan_of("V100", "d13", **options).files[texts.OPTIONS]
+    text = plan_of("V100", "d13", **options).files[config_files.OPTIONS]
     assert "options nvidia-current NVreg_RestrictProfilingToAdminUsers=0\n" in text
     assert "options nvidia-current-open NVreg_RestrictProfilingToAdminUsers=0\n" in text
-    assert "current" not in plan_of("V100", "d12", **options).files[texts.OPTIONS]
+    assert "current" not in plan_of("V100", "d12", **options).files[config_files.OPTIONS]
 
 
 def test_a_service_that_died_is_started():
@@ -1066,7 +1064,7 @@ def test_packages_that_are_not_yet_configured_are_no_driver_of_somebody_else():
     given["driver"].update(source=None, packages={}, held=None, unheld=[], pending="install")
     plan = plan_driver(given, *read_options({"version": "580.126.09"}))
     assert (plan.action, plan.hold) == ("install", True) and plan.packages
-    assert texts.UNATTENDED in plan.files
+    assert config_files.UNATTENDED in plan.files
     # Where the change that was begun brings no driver, it is one of unknown origin, and kept.
     given["driver"]["pending"] = "configure"
     plan = plan_driver(given, *read_options({"version": "580.126.09"}))
