@@ -14,6 +14,8 @@ _FOR_PLANS = (
     "module_utils._cuda.plan",
     "module_utils._driver.options",
     "module_utils._driver.plan.plan",
+    "module_utils._mig.options",
+    "module_utils._mig.plan",
     "module_utils._toolkit.options",
     "module_utils._toolkit.plan",
     "plugin_utils._report.hosts",
