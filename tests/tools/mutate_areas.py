@@ -49,7 +49,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_driver/plan/plan_keep": "_driver/plan/plan _driver/decision_table _driver/plan/fabric",
         "_driver/plan/plan_change": "_driver/plan/plan _driver/decision_table "
         "_driver/apply/package_calls",
-        "_driver/plan/configuration": "_driver/plan/plan _driver/plan/config_files",
+        "_driver/plan/configuration": "_driver/plan/plan _driver/plan/config_texts",
         "_driver/plan/secure_boot": "_driver/plan/plan _driver/decision_table",
         "_driver/plan/gpu_support": "_driver/plan/plan _driver/decision_table "
         "_nvidia/driver_branches plugin_utils/_report/nodes",

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import difflib
 
-# Lines around a change, as diff shows them; more lines than that are not compared one by one.
+# Lines around a change, as diff shows them.
 _CONTEXT = 3
+# Pairs of lines that are compared; with more of them, all between the first and the last change is
+# shown as changed.
 _MOST_PAIRS = 1_000_000
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Remove secrets from addresses, configuration and output of programs. Pure.
+"""Remove secrets from addresses, values of configuration and output of programs. Pure.
 
 One list of words defines which names hold a secret (:func:`is_secret`), and one function redacts
 addresses (:func:`addresses`). Each function takes time in proportion to its text, because texts

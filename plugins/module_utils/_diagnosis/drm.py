@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why containers cannot use the AMD or Intel GPUs of a node. Pure.
+"""AMD and Intel GPUs that no driver serves: not bound, or with an error of the driver. Pure.
 
 Their drivers (amdgpu, i915, xe) are part of the kernel, and a container needs the device nodes
 only. This collection does not install these drivers, so that each next step says what to do.

@@ -137,23 +137,18 @@ def _pending(change: Mapping[str, Any] | None) -> str:
 def read_streams(reader: NodeReader) -> dict[str, str] | None:
     """Return the streams that dnf has enabled, by module; None if they cannot be read."""
     # Only dnf 4 has them, and a node compiles each file that is imported.
-    from .._packages.module_files import (  # noqa: PLC0415
-        DISABLED,
-        FOLDER,
-        NONE,
-        parse_module_file,
-    )
+    from .._packages import module_files  # noqa: PLC0415
 
     found = {}
-    for name in reader.list_dir(FOLDER):
+    for name in reader.list_dir(module_files.FOLDER):
         module, _dot, kind = name.rpartition(".")
         if kind != "module":
             continue
-        text = reader.read_text(f"{FOLDER}/{name}")
+        text = reader.read_text(f"{module_files.FOLDER}/{name}")
         if text is None:
             return None
-        stream = parse_module_file(module, text)
-        if stream not in (NONE, DISABLED):
+        stream = module_files.parse_module_file(module, text)
+        if stream not in (module_files.NONE, module_files.DISABLED):
             found[module] = stream
     return found
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The layout of MIG at boot: a script, and the unit that runs it. Pure.
+"""The layout of MIG at boot: the texts of a script, and of the unit that runs it. Pure.
 
 Instances vanish at each reboot. Cards from Hopper on lose the mode, too, as soon as the kernel
 module is unloaded. The unit makes both again before kubelet, the container runtimes and DCGM start,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Types of MIG: profiles of a card, instances on it, and the plan of a node. Pure."""
+"""Types of MIG: profiles of a card, a GPU as it is, request and plan. Pure."""
 
 from __future__ import annotations
 

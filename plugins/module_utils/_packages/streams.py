@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Streams of dnf's modules in a package set, and the files and commands of dnf 4 for them.
+"""Streams of dnf's modules in a package set, and the commands of dnf 4 for them.
 
 A module has one stream at most, and only the packages of that stream are offered.
 """

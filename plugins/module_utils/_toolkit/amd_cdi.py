@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The CDI specification of AMD GPUs: which devices it names, and when it has to be made. Pure."""
+"""The CDI specification of AMD GPUs: which devices it names. Pure."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the CDI specification of AMD's program is right. Pure."""
+"""When the CDI specification of AMD GPUs has to be made, and whether it is right then. Pure."""
 
 from __future__ import annotations
 

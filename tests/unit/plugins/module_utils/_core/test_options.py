@@ -14,10 +14,6 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.parsing.convert_bool import BOOLEANS_FALSE, BOOLEANS_TRUE
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.checks import (
-    check_at_least,
-    check_expression,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import (
     argument_spec,
@@ -108,12 +104,3 @@ def test_a_wrong_value_is_refused_as_the_module_refuses_it(
 )
 def test_what_a_value_has_to_be(rule: dict[str, Any], text: str) -> None:
     assert expected(rule) == text
-
-
-def test_checks_of_more_than_a_type() -> None:
-    check_expression("expect", "a+")
-    with pytest.raises(InputError, match=r"expect is no regular expression: '\('"):
-        check_expression("expect", "(")
-    check_at_least("timeout", 1)
-    with pytest.raises(InputError, match="timeout is 0"):
-        check_at_least("timeout", 0)
