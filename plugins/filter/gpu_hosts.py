@@ -34,7 +34,8 @@ options:
         those with any GPU, and V(none) those without one.
       - V(work) selects hosts on which the roles P(kubegpu.nodes.nvidia_driver#role),
         P(kubegpu.nodes.cuda_toolkit#role) or P(kubegpu.nodes.nvidia_container_toolkit#role) have
-        something to do according to their plans, and V(runtimes) those on which the modules of
+        something to do according to their plans; V(parts) those for which a MIG layout or a CUDA
+        toolkit is asked for, or on which a CUDA toolkit of these roles is; V(runtimes) those on which the modules of
         container runtimes have to be called for it; V(partitions) those of a cluster with a MIG
         layout to change, and V(mig_teardown) those whose record has a MIG layout to restore;
         V(waiting) those whose batch was not started.
@@ -54,7 +55,8 @@ options:
       - V(monitored) selects hosts with a GPU of any vendor that get an exporter of their own
         (C(gpu_monitoring_enabled)), V(monitoring_work) those on which the plan of
         P(kubegpu.nodes.gpu_monitoring#role) changes something, V(scraped) those whose plan is no
-        refusal, and V(exporter) those on which this collection has set one up.
+        refusal, and V(exporter) those on which this collection has set one up. V(reported)
+        selects hosts with a folder for reports (C(kubegpu_report_dir)).
       - V(groups) returns the inventory groups of the hosts with facts, which are C(kubegpu_) with
         each vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
         C(kubegpu_none)), C(kubegpu_gpu) for any of these vendors, and C(kubegpu_cluster) if its
@@ -63,9 +65,9 @@ options:
         C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
     type: str
     choices:
-      [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, mig_teardown, amd_enabled,
-      amd_work, amd_teardown, waiting, failed, not_failed, any_failure, not_kept, driver, changed,
-      verified, groups, monitored, monitoring_work, scraped, exporter]
+      [facts, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions, mig_teardown,
+      amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, any_failure, not_kept,
+      driver, changed, verified, groups, monitored, monitoring_work, scraped, reported, exporter]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster
@@ -110,7 +112,7 @@ from ansible.errors import AnsibleFilterError
 def gpu_hosts(
     hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], select: str = "facts"
 ) -> list[Any]:
-    """Return the selected hosts; with ``facts``, preload the modules that their plans need."""
+    """Return the selected hosts; preload the modules that their plans need."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
         host_groups,
@@ -130,8 +132,8 @@ def gpu_hosts(
         found = select_hosts(hosts, hostvars, select)
     except InputError as error:
         raise AnsibleFilterError(f"gpu_hosts: {error}") from error
-    if found and select == "facts":
-        preload_plans()
+    if found:
+        preload_plans(select)
     return found
 
 

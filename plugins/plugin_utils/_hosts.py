@@ -157,6 +157,23 @@ def _has_work(variables: Variables, roles: Sequence[str] = NODE_ROLES) -> bool:
     return any(plan.get("work") is True for plan in plans)
 
 
+def asks_for_mig(variables: Variables) -> bool:
+    """Return whether the host's own variables ask for a MIG layout."""
+    return bool(variables.get("nvidia_mig_config"))
+
+
+def asks_for_cuda(variables: Variables) -> bool:
+    """Return whether the plan of CUDA toolkits has something to say of the host.
+
+    That is one that is asked for by the host's own variables, or that a run installed.
+    """
+    return bool(
+        variables.get("cuda_toolkit_versions")
+        or variables.get("cuda_toolkit_libraries")
+        or ((facts(variables) or {}).get("cuda") or {}).get("configuration")
+    )
+
+
 def _partitions(variables: Variables) -> bool:
     """Return whether the node is of a cluster, and the layout of its GPUs would change."""
     plan = variables.get("nvidia_mig_plan") or {}
@@ -260,6 +277,7 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "gpu": lambda variables: bool(_vendors(variables)),
     "none": lambda variables: _vendor(variables) == "none",
     "work": lambda variables: facts(variables) is not None and _has_work(variables),
+    "parts": lambda variables: asks_for_mig(variables) or asks_for_cuda(variables),
     "runtimes": _asks_runtimes,
     "amd_enabled": lambda variables: _uses_amd(variables) and not _has_failed(variables),
     "amd_work": lambda variables: _has_work(variables, AMD_ROLES) and not _has_failed(variables),
@@ -286,4 +304,5 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
         and (variables.get("gpu_monitoring_host_plan") or {}).get("action") in ("none", "change")
     ),
     "exporter": _has_exporter,
+    "reported": lambda variables: bool(variables.get("kubegpu_report_dir")),
 }

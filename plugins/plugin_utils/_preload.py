@@ -7,28 +7,36 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping, Sequence
 
 _PLUGINS = "ansible_collections.kubegpu.nodes.plugins"
-_FOR_PLANS = (
-    "module_utils._cuda.options",
-    "module_utils._cuda.plan",
-    "module_utils._driver.options",
-    "module_utils._driver.plan.plan",
-    "module_utils._mig.options",
-    "module_utils._mig.plan",
-    "module_utils._toolkit.options",
-    "module_utils._toolkit.plan",
-    "plugin_utils._report.hosts",
-    # Of the actions.
-    "plugin_utils._progress",
-)
+# By what the filter gpu_hosts selects.
+_FOR_PLANS: Mapping[str, Sequence[str]] = {
+    "facts": (
+        "module_utils._driver.options",
+        "module_utils._driver.plan.plan",
+        "module_utils._toolkit.options",
+        "module_utils._toolkit.plan",
+        "plugin_utils._report.hosts",
+        # Of the actions.
+        "plugin_utils._progress",
+    ),
+    "parts": (
+        "module_utils._cuda.options",
+        "module_utils._cuda.plan",
+        "module_utils._mig.options",
+        "module_utils._mig.plan",
+    ),
+}
 
 
-def preload_plans() -> None:
-    """Import the modules that plans need.
+def preload_plans(select: str) -> None:
+    """Import the modules that plans of the selected hosts need.
 
     Ansible evaluates a play's hosts before it forks a process for each task and host. A module
     imported then is loaded once, instead of once in each process.
+
+    :param select: the argument of the filter ``gpu_hosts``.
     """
-    for name in _FOR_PLANS:
+    for name in _FOR_PLANS.get(select, ()):
         importlib.import_module(f"{_PLUGINS}.{name}")

@@ -14,7 +14,15 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
-from .._hosts import AMD_ROLES, NODE_ROLES, facts, select_hosts, wrong_values
+from .._hosts import (
+    AMD_ROLES,
+    NODE_ROLES,
+    asks_for_cuda,
+    asks_for_mig,
+    facts,
+    select_hosts,
+    wrong_values,
+)
 from .._rollout import failure_message
 from .cluster import cluster_plan, dra_plan
 from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
@@ -48,7 +56,7 @@ def _plan_row(
     plans = _plans(variables)
     wrong = wrong_values(host, variables)
     is_nvidia = bool(select_hosts([host], {host: variables}, "nvidia"))
-    planned = all(part in plans for part in PARTS)
+    planned = all(part in plans for part in PARTS if _is_asked_for(part, variables))
     if node is None:
         return unknown_row(host, NOT_READ)
     if is_nvidia and not wrong and not planned:
@@ -56,6 +64,11 @@ def _plan_row(
     if not is_nvidia:
         plans = {part: plan for part, plan in plans.items() if part in AMD_PARTS}
     return node_plan(host, node, plans, _runtimes(variables), run_tags, skip_tags, wrong)
+
+
+def _is_asked_for(part: str, variables: Variables) -> bool:
+    asks = {"mig": asks_for_mig, "cuda": asks_for_cuda}.get(part)
+    return asks is None or asks(variables)
 
 
 def result_rows(

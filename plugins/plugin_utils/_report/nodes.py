@@ -16,7 +16,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
     gpu_vendor,
     gpu_vendors,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.state import read_gpus
 
 from .drivers import amd_driver_text, driver_pending, driver_text, present_driver
 
@@ -320,6 +319,11 @@ def _mig_text(
     devices = mig.get("devices") or ()
     if not devices:
         return []
+    # Few fleets have MIG, and each run imports this file.
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.state import (  # noqa: PLC0415
+        read_gpus,
+    )
+
     there = {} if node is None or predicted else {gpu.index: gpu for gpu in read_gpus(node)}
     layouts = []
     for one in devices:

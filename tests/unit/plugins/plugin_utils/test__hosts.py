@@ -238,6 +238,24 @@ def test_what_a_run_changed_is_verified():
     assert select_hosts([*hostvars], hostvars, "driver") == [*hostvars][:6]
 
 
+def test_mig_and_cuda_are_planned_where_they_are_asked_for_or_were_installed():
+    hostvars = {
+        "mig": host("nvidia", nvidia_mig_config="all-balanced"),
+        "cuda": host("nvidia", cuda_toolkit_versions=["12.9"]),
+        "libraries": host("nvidia", cuda_toolkit_libraries={"cudnn": "9"}),
+        "installed": host("nvidia"),
+        "neither": host("nvidia", nvidia_mig_config="", cuda_toolkit_versions=[]),
+    }
+    for name, there in (("installed", True), ("neither", False)):
+        hostvars[name]["ansible_facts"]["gpu_node"]["cuda"] = {"configuration": there}
+    assert select_hosts([*hostvars], hostvars, "parts") == [*hostvars][:-1]
+
+
+def test_a_report_is_written_where_a_folder_is_set():
+    hostvars = {"a": {"kubegpu_report_dir": "/tmp/report"}, "b": {"kubegpu_report_dir": ""}, "c": {}}
+    assert select_hosts([*hostvars], hostvars, "reported") == ["a"]
+
+
 def test_hosts_with_amds_container_toolkit():
     wanted = {"amd_container_toolkit_enabled": True}
     hostvars = {

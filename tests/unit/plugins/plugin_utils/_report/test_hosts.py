@@ -36,14 +36,22 @@ def test_the_plan_of_each_host_or_why_there_is_none():
     hostvars = {
         "planned": planned(),
         "the plan failed": host(nvidia_driver_plan=PLAN),
+        "no mig": host(nvidia_driver_plan=PLAN, nvidia_container_toolkit_plan=TOOLKIT),
+        "the plan of mig failed": planned(nvidia_mig_config="all-balanced"),
+        "the plan of cuda failed": planned(cuda_toolkit_versions=["12.9"]),
         "cpu": host(node(gpus=[])),
         "unreachable": {},
         "refused": host(__kubegpu_variables={"wrong": {"refused": [wrong]}}),
     }
+    del hostvars["the plan of mig failed"]["nvidia_mig_plan"]
+    del hostvars["the plan of cuda failed"]["cuda_toolkit_plan"]
     rows = {row["node"]: row for row in plan_rows([*hostvars], hostvars)}
     assert {name: row["action"] for name, row in rows.items()} == {
         "planned": "none",
         "the plan failed": "unknown",
+        "no mig": "none",
+        "the plan of mig failed": "unknown",
+        "the plan of cuda failed": "unknown",
         "cpu": "none",
         "unreachable": "unknown",
         "refused": "refuse",
