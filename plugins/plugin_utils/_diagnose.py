@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import check_form
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import Host
 
 from ._hosts import facts
@@ -40,7 +41,9 @@ def diagnose_hosts(
         )
         for name in hosts
     ]
-    return diagnose(known, list(cluster.get("pods") or ()), asked=bool(cluster))
+    # One host's facts never cost the others their diagnosis.
+    checked = list(map(check_form, known))
+    return diagnose(checked, list(cluster.get("pods") or ()), asked=bool(cluster))
 
 
 def _host(name: str, variables: Object, layers: Sequence[Object], node: str) -> Host:

@@ -128,9 +128,12 @@ def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict
 
 
 def facts(variables: Variables) -> Mapping[str, Any] | None:
-    """Return the fact ``gpu_node`` of a host; None if the host was not read."""
-    found: Mapping[str, Any] | None = (variables.get("ansible_facts") or {}).get("gpu_node")
-    return found
+    """Return the fact ``gpu_node`` of a host; None if the host was not read.
+
+    A fact without GPUs is not of this collection, such as one in a cache of facts.
+    """
+    found = (variables.get("ansible_facts") or {}).get("gpu_node")
+    return found if isinstance(found, Mapping) and "gpus" in found else None
 
 
 def _vendor(variables: Variables) -> str:

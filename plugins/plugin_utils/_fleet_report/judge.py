@@ -83,9 +83,9 @@ def _not_read(source: Source) -> Cause:
         "not_read",
         ERROR,
         "The node could not be read.",
-        evidence=told.cause if told else "",
-        next_step="See that it runs and that Ansible reaches it (ansible NODE -m ping), then run "
-        "again.",
+        evidence=" ".join(filter(None, (told.cause, told.evidence))) if told else "",
+        next_step=(told.next_step if told else "")
+        or "See that it runs and that Ansible reaches it (ansible NODE -m ping), then run again.",
     )
 
 

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import (
+    OTHER_FORM,
+    other_form,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
     DONE,
     KEPT,
@@ -54,8 +58,8 @@ def host_sources(
             own = mapping(variables.get("gpu_verify_result"))
             cluster = _place(host, own) or cluster
             layers = _layers(own).get(host) or layers
-        found.append(
-            _source(
+        try:
+            source = _source(
                 host,
                 variables,
                 layers=layers,
@@ -65,8 +69,18 @@ def host_sources(
                 unseen=unseen.get(host, ()),
                 applied=applied and _is_applied(host, variables, upgrades=upgrades),
             )
-        )
+        except OTHER_FORM as error:
+            source = not_read(Source(host), error)
+        found.append(source)
     return found
+
+
+def not_read(source: Source, error: Exception) -> Source:
+    """Return what is known of a host whose facts have not the form of this release.
+
+    :param error: what a use of the facts raised.
+    """
+    return Source(source.name, failure={"message": other_form(error)}, node=source.node)
 
 
 def others(hosts: Sequence[str], diagnosis: Object | None) -> Others:

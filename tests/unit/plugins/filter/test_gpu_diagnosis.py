@@ -49,6 +49,18 @@ def test_what_each_host_is_diagnosed_from():
     assert ("", "kubegpu_kube names none") in unseen
 
 
+def test_facts_of_another_form_cost_their_own_host_its_diagnosis_only():
+    hostvars = {
+        "cached": {"ansible_facts": {"gpu_node": {"gpus": []}}},
+        "gpu2": {"ansible_facts": {"gpu_node": facts()}},
+    }
+    result = gpu_diagnosis([*hostvars], "diagnose", hostvars, rows=[], cluster={})
+    verdicts = {name: one["verdict"] for name, one in result["hosts"].items()}
+    assert verdicts == {"cached": "not read", "gpu2": "ok"}
+    (why,) = (row["why"] for row in result["unseen"] if row["host"] == "cached")
+    assert "have not the form" in why and "KeyError 'driver'" in why and "cache of facts" in why
+
+
 def test_what_a_cluster_adds():
     waiting = asked(pod("train", "", gpus=1, phase="Pending"), node(gpus=2, cordoned=True))
     result = diagnosed(

@@ -61,7 +61,10 @@ def test_percentages_are_those_of_the_hosts_of_the_play():
 
 
 def test_the_size_is_that_of_the_selected_hosts():
-    found = {"__kubegpu_variables": {"serials": {"gpu1": 1}}, "ansible_facts": {"gpu_node": {}}}
+    found = {
+        "__kubegpu_variables": {"serials": {"gpu1": 1}},
+        "ansible_facts": {"gpu_node": {"gpus": []}},
+    }
     hostvars = {
         "gpu1": {**found, "nvidia_driver_plan": {"work": False}},
         "gpu2": {**found, "nvidia_driver_plan": {"work": True}},

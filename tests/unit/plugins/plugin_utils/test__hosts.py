@@ -24,12 +24,13 @@ def test_group_of_a_node(vendors, group):
 
 
 def test_hosts_with_facts_work_and_failures():
-    read = {"ansible_facts": {"gpu_node": {}}}
+    read = {"ansible_facts": {"gpu_node": {"gpus": []}}}
     hostvars = {
         "a": {**read, "nvidia_driver_plan": {}, "cuda_toolkit_plan": {"work": True}},
         "b": {**read, "nvidia_driver_plan": {"work": False}, "kubegpu_begun": True},
         "failed while it was planned": read,
         "unreachable": {"ansible_facts": {}, "kubegpu_failure": {"task": "Install"}},
+        "of another release": {"ansible_facts": {"gpu_node": {"driver": {}}}},
         "never asked": {},
     }
 
@@ -50,12 +51,12 @@ def test_hosts_with_facts_work_and_failures():
 def test_hosts_with_a_mig_layout_to_restore_and_those_that_a_teardown_leaves():
     failures = {"refused": {"refused": True}, "kept": {"refused": True, "kept": True}}
     hostvars = {
-        "no record": {"ansible_facts": {"gpu_node": {"mig": {"managed": False}}}},
-        "other vendor": {"ansible_facts": {"gpu_node": {}}},
+        "no record": {"ansible_facts": {"gpu_node": {"gpus": [], "mig": {"managed": False}}}},
+        "other vendor": {"ansible_facts": {"gpu_node": {"gpus": []}}},
         "unreachable": {},
         **{
             name: {
-                "ansible_facts": {"gpu_node": {"mig": {"managed": True}}},
+                "ansible_facts": {"gpu_node": {"gpus": [], "mig": {"managed": True}}},
                 "kubegpu_failure": failure,
             }
             for name, failure in failures.items()
@@ -252,7 +253,7 @@ def test_mig_and_cuda_are_planned_where_they_are_asked_for_or_were_installed():
 
 
 def test_a_report_is_written_where_a_folder_is_set():
-    hostvars = {"a": {"kubegpu_report_dir": "/tmp/report"}, "b": {"kubegpu_report_dir": ""}, "c": {}}
+    hostvars = {"a": {"kubegpu_report_dir": "/srv"}, "b": {"kubegpu_report_dir": ""}, "c": {}}
     assert select_hosts([*hostvars], hostvars, "reported") == ["a"]
 
 

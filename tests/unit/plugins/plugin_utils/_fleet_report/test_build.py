@@ -413,3 +413,22 @@ def test_what_only_root_can_ask_is_no_fault_without_root(managed, state):
     assert node["state"] == state
     (runtime,) = (one for one in node["layers"] if one["layer"] == "runtime")
     assert runtime["status"] == ("not tried" if managed is None else "failed")
+
+
+@pytest.mark.parametrize("facts", [
+    pytest.param({"gpus": [{}]}, id="an earlier release"),
+    pytest.param({"gpus": "none"}, id="a text"),
+    pytest.param([], id="no mapping"),
+])  # fmt: skip
+def test_facts_of_another_form_cost_their_own_host_its_rows_only(facts):
+    other = {**copy.deepcopy(FLEET["gpu-01"]), "ansible_facts": {"gpu_node": facts}}
+    found = report(changed(gpu_01=other))
+    before = report()
+    assert [one for one in found["nodes"] if one["name"] != "gpu-01"] == [
+        one for one in before["nodes"] if one["name"] != "gpu-01"
+    ]
+    node = node_of(found, "gpu-01")
+    assert node["state"] == "unknown" and node["causes"][0]["id"] == "not_read"
+    if facts:
+        assert "have not the form" in node["causes"][0]["evidence"]
+        assert "cache of facts" in node["causes"][0]["next_step"]
