@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -15,13 +15,13 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     known_names,
     prefixed,
+    roles_of,
     unknown,
     wrong,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
     MAX_FAIL_PERCENTAGE,
     PLAYBOOK_VARIABLES,
-    ROLES,
     SERIAL,
     UNKNOWN,
 )
@@ -49,8 +49,7 @@ class ActionModule(ActionBase):
             argument_spec={"hosts": {"type": "list", "elements": "str", "required": True}}
         )
         variables = task_vars or {}
-        specifications = role_options(list(ROLES))
-        hosts = _Hosts(self, specifications, variables)
+        hosts = _Hosts(self, variables)
         names: dict[str, list[str]] = {"": prefixed(hosts.play)}
         by_host: dict[str, list[dict[str, Any]]] = {}
         serials: dict[str, Any] = {}
@@ -64,7 +63,7 @@ class ActionModule(ActionBase):
             found = hosts.wrong(values)
             if found:
                 by_host[host] = found
-        nothing_reads = unknown(names, known_names(specifications))
+        nothing_reads = unknown(names, known_names(hosts.specifications))
         result.update(
             changed=False,
             unknown=[{"name": one.name, "nearest": one.nearest} for one in nothing_reads],
@@ -90,22 +89,12 @@ class ActionModule(ActionBase):
 class _Hosts:
     """Reads and checks the variables of hosts; what they share is read once."""
 
-    def __init__(
-        self,
-        action: ActionModule,
-        specifications: Mapping[str, Mapping[str, Any]],
-        variables: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, action: ActionModule, variables: Mapping[str, Any]) -> None:
         self._action = action
-        self._specifications = specifications
+        #: Of the roles that a host has a variable of.
+        self.specifications: dict[str, dict[str, Any]] = {}
         self._cache: dict[str, list[dict[str, Any]]] = {}
-        options = {name: option for one in specifications.values() for name, option in one.items()}
-        # Secrets are not checked: any text is valid.
-        self._checked = {
-            name: {key for key, one in option.get("options", {}).items() if one.get("no_log")}
-            for name, option in {**options, **PLAYBOOK_VARIABLES}.items()
-            if not option.get("no_log")
-        }
+        self._checked = _checked(PLAYBOOK_VARIABLES)
         # Variables of the play apply to each host and are missing from hostvars.
         self._hostvars = variables["hostvars"]
         own = self._hostvars.raw_get(variables["inventory_hostname"])
@@ -115,6 +104,14 @@ class _Hosts:
             if name not in own or own[name] != value
         }
         self.play = prefixed(self._of_play)
+        self._specify(self.play)
+
+    def _specify(self, names: Iterable[str]) -> None:
+        """Read the specifications of the roles of these variables, each once."""
+        found = role_options(sorted(roles_of(names) - self.specifications.keys()))
+        self.specifications.update(found)
+        for options in found.values():
+            self._checked.update(_checked(options))
 
     def read(self, host: str) -> tuple[list[str], dict[str, Any]]:
         """Return the prefixed names that are set for a host, and the values of known variables.
@@ -125,6 +122,7 @@ class _Hosts:
         every = {**own, **self._of_play}
         templar = self._action._templar.copy_with_new_env(available_variables=every)
         names = prefixed(own)
+        self._specify(names)
         found = {}
         for name in {*names, *self.play} & self._checked.keys():
             secret = self._checked[name]
@@ -143,8 +141,20 @@ class _Hosts:
         """Return the wrong values. Cached, as hosts of one group usually have the same values."""
         key = repr(sorted(values.items()))
         if key not in self._cache:
-            self._cache[key] = [one.to_json() for one in wrong(values, self._specifications, fits)]
+            self._cache[key] = [one.to_json() for one in wrong(values, self.specifications, fits)]
         return self._cache[key]
+
+
+def _checked(options: Mapping[str, Mapping[str, Any]]) -> dict[str, set[str]]:
+    """Return the variables whose values are checked, with the keys of each that are not.
+
+    Those are secrets: any text is valid.
+    """
+    return {
+        name: {key for key, one in option.get("options", {}).items() if one.get("no_log")}
+        for name, option in options.items()
+        if not option.get("no_log")
+    }
 
 
 def _without(value: Any, secret: set[str]) -> Any:

@@ -37,8 +37,8 @@ options:
         something to do according to their plans; V(parts) those for which a MIG layout or a CUDA
         toolkit is asked for, or on which these roles installed a CUDA toolkit; V(runtimes) those on
         which the modules of container runtimes have to be called for it; V(partitions) those of a
-        cluster with a MIG layout to change, and V(mig_teardown) those whose record has a MIG layout to restore;
-        V(waiting) those whose batch was not started.
+        cluster with a MIG layout to change, and V(mig_teardown) those whose record has a MIG layout
+        to restore; V(waiting) those whose batch was not started.
       - V(amd_enabled) selects hosts with AMD GPUs for which AMD's driver or container toolkit is
         asked for, V(amd_work) those on which the plan of P(kubegpu.nodes.amd_driver#role) or
         P(kubegpu.nodes.amd_container_toolkit#role) changes something, and V(amd_teardown) those

@@ -7,13 +7,11 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.options import (
-    read_request as read_acceptance,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.checks import wrong_value
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     InputError,
@@ -23,30 +21,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import
     REPOSITORY_KEYS,
     expected,
     wrong_argument,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import (
-    read_options as read_cuda,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.amd_types import (
-    read_amd_driver_request as read_amd_driver,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import (
-    read_options as read_driver,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.options import (
-    read_options as read_exporter,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.options import (
-    read_options as read_mig,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.amd_types import (
-    read_amd_request as read_amd_toolkit,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import (
-    read_request as read_toolkit,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import (
-    read_request as read_upgrade,
 )
 
 from ._rollout import percentage_error, serial_error
@@ -63,6 +37,20 @@ from ._variables_data import (
 # Similarity of two names, from 0 to 1, below which none is suggested.
 _MIN_SIMILARITY = 0.6
 _REPOSITORY = {key: option for option, key in REPOSITORY_KEYS.items()}
+_MODULE_UTILS = "ansible_collections.kubegpu.nodes.plugins.module_utils"
+# The readers of the roles' options: file and function. One is imported when a fleet has a variable
+# of its role, because Ansible compiles the code of collections in each process.
+READERS: Mapping[str, tuple[str, str]] = {
+    "nvidia_driver": ("_driver.options", "read_options"),
+    "nvidia_mig": ("_mig.options", "read_options"),
+    "cuda_toolkit": ("_cuda.options", "read_options"),
+    "nvidia_container_toolkit": ("_toolkit.options", "read_request"),
+    "amd_driver": ("_driver.amd_types", "read_amd_driver_request"),
+    "amd_container_toolkit": ("_toolkit.amd_types", "read_amd_request"),
+    "gpu_monitoring": ("_exporter.options", "read_options"),
+    "gpu_upgrade": ("_upgrade.options", "read_request"),
+    "gpu_acceptance": ("_acceptance.options", "read_request"),
+}
 
 
 @dataclass(frozen=True)
@@ -111,7 +99,7 @@ def known_names(specifications: Mapping[str, Mapping[str, Any]]) -> set[str]:
 
     The keys of a mapping are among them, as in ``kubegpu_kube.host``.
 
-    :param specifications: the options of each role, by the role's name.
+    :param specifications: the options of roles, by the role's name.
     """
     every = (*specifications.values(), PLAYBOOK_VARIABLES)
     return {name for options in every for name in with_keys(options)} | set(KEPT_FACTS)
@@ -123,11 +111,16 @@ def prefixed(names: Iterable[str]) -> list[str]:
     return [name for name in names if isinstance(name, str) and name.startswith(prefixes)]
 
 
+def roles_of(names: Iterable[str]) -> set[str]:
+    """Return the roles of which a name has the prefix."""
+    return {role for name in names for role in ROLES if name.startswith(f"{role}_")}
+
+
 def unknown(names: Mapping[str, Iterable[str]], known: Iterable[str]) -> list[Unknown]:
     """Return the variables that nothing reads, each once.
 
     :param names: the prefixed names that are set, by host; those of the play have the key "".
-    :param known: the names of all variables.
+    :param known: the names of all variables of these roles and of the playbooks.
     """
     known_set = set(known)
     found: dict[str, list[str]] = {}
@@ -169,7 +162,7 @@ def wrong(
     """Return the values that are refused.
 
     :param values: what is set for one host, by the variables' names.
-    :param specifications: the options of each role, by the role's name.
+    :param specifications: the options of the roles of these variables, by the role's name.
     :param fits: whether Ansible accepts a value for its specification.
     """
     given, wrong_mappings = _by_key(values, PLAYBOOK_VARIABLES)
@@ -249,7 +242,7 @@ def _playbook_error(
 
 def _refused(role: str, given: Mapping[str, Any]) -> dict[str, str]:
     """Return the messages of the role's own reader of options, by the variable's name."""
-    together = _read(role, given)
+    together = _read(role, given) if given else ""
     if not together:
         return {}
     # Some values are wrong only in combination with others.
@@ -264,28 +257,17 @@ def _refused(role: str, given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _read(role: str, given: Mapping[str, Any]) -> str:
+    if role not in READERS:
+        return ""
     ends = {name[len(role) + 1 :]: value for name, value in given.items()}
     options = {_REPOSITORY.get(end, end): value for end, value in ends.items()}
+    if role == "gpu_monitoring":
+        # The specification has the methods of both, and the exporter reads a file's text.
+        options = {**options, "method": None, "counters": None}
+    file, function = READERS[role]
+    read = getattr(importlib.import_module(f"{_MODULE_UTILS}.{file}"), function)
     try:
-        if role == "nvidia_driver":
-            read_driver(options)
-        elif role == "nvidia_mig":
-            read_mig(options)
-        elif role == "cuda_toolkit":
-            read_cuda(options)
-        elif role == "nvidia_container_toolkit":
-            read_toolkit(options)
-        elif role == "amd_driver":
-            read_amd_driver(options)
-        elif role == "amd_container_toolkit":
-            read_amd_toolkit(options)
-        elif role == "gpu_monitoring":
-            # The specification has the methods of both, and the exporter reads a file's text.
-            read_exporter({**options, "method": None, "counters": None})
-        elif role == "gpu_upgrade":
-            read_upgrade(options)
-        elif role == "gpu_acceptance":
-            read_acceptance(options)
+        read(options)
     except KubegpuError as error:
         return str(error)
     return ""

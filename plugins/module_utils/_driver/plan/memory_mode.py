@@ -13,11 +13,14 @@ driver containers always set the option.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._core.errors import InputError
 from ..types import Request, branch_of
-from .decision import DecisionInput
+
+if TYPE_CHECKING:
+    # The options are read without a decision.
+    from .decision import DecisionInput
 
 AUTO, DRIVER, NUMA = "auto", "driver", "numa"
 # The option of the module nvidia.

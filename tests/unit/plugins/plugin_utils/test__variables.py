@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.metrics 
     TEXTFILE_METRICS,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
+    READERS,
     Unknown,
     known_names,
     prefixed,
+    roles_of,
     unknown,
     wrong,
 )
@@ -30,6 +34,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data impo
 )
 
 ROOT = Path(__file__).parents[4]
+UTILS = "ansible_collections.kubegpu.nodes.plugins.module_utils"
 SPECIFICATIONS = {
     role: yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())[
         "argument_specs"
@@ -296,3 +301,24 @@ def test_a_long_value_is_not_shown_whole():
 def test_what_lies_in_a_wrong_value_is_not_shown(name, value):
     (found,) = refused(**{name: value}).values()
     assert "hunter2" not in found.message
+
+
+@pytest.mark.parametrize("role", READERS)
+def test_the_reader_of_a_roles_options_takes_none(role):
+    assert role in ROLES and not wrong({}, SPECIFICATIONS, fits)
+    file, function = READERS[role]
+    module = importlib.import_module(f"{UTILS}.{file}")
+    assert getattr(module, function)({}) is not None
+
+
+def test_a_reader_is_imported_for_variables_of_its_role(monkeypatch):
+    name = f"{UTILS}._upgrade.options"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    assert not wrong({"nvidia_driver_branch": "580"}, SPECIFICATIONS, fits)
+    assert name not in sys.modules
+    assert wrong({"gpu_upgrade_max_failed": -1}, SPECIFICATIONS, fits) and name in sys.modules
+
+
+def test_the_roles_whose_prefix_a_name_has():
+    names = ["nvidia_driver_branch", "gpu_verify_all", "kubegpu_kube", "ansible_host"]
+    assert roles_of(names) == {"nvidia_driver", "gpu_verify"}
