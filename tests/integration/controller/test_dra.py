@@ -11,6 +11,7 @@ cluster, and for ``kubernetes.core.k8s``, which notes its calls and may reject w
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -62,6 +63,8 @@ SWITCH = {
     "nvidia_dra_driver_wait_timeout": 0,
 }
 PRESENT, ABSENT = "present", "absent"
+# In the recap of the only node.
+CHANGED = re.compile(r"changed=(\d+)")
 
 
 class Cluster(Nodes):
@@ -107,6 +110,8 @@ def test_the_device_plugin_goes_after_the_try_and_before_the_driver_comes(cluste
     assert [call[:2] for call in asked] == [(PRESENT, True), (ABSENT, False), (PRESENT, False)]
     tried, removed, applied = (call[-1] for call in asked)
     assert tried == applied and "DeviceClass" in tried and "DaemonSet" in removed
+    predicted, _asked = cluster.switch("site", "--check", "--tags", "dra")
+    assert CHANGED.findall(run.screen) == CHANGED.findall(predicted.screen) == ["2"]
 
 
 @pytest.mark.full(why="the same with --diff, and as a prediction")

@@ -4,7 +4,8 @@
 
 """MIG on a node with systemd: the module, the role and the unit, with a stand-in of nvidia-smi.
 
-The PCI tree has an A10; the stand-in shows a card with the profiles of an A100 in its place.
+The PCI tree has an A10; the stand-in shows a card with the profiles of an A100 in its place, or of
+an H100, which loses its MIG mode with the kernel's module.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ WantedBy=multi-user.target
 
 
 @pytest.fixture
-def node(fleet):
+def node(fleet, request):
     node = {one.name: one for one in fleet}[NODE]
-    card_here = {**card(0, "20b0", needs_reset=True), "address": "0000:00:07.0"}
+    device_id = getattr(request, "param", "20b0")
+    card_here = {**card(0, device_id, needs_reset=True), "address": "0000:00:07.0"}
     execute(node, "cp", "-a", "/usr/bin/nvidia-smi", "/root/nvidia-smi")
     execute(node, "tee", "/usr/bin/nvidia-smi", stdin=SMI.read_text(encoding="utf-8"))
     execute(node, "tee", CARDS, stdin=json.dumps([card_here]))
@@ -184,24 +186,31 @@ def when(unit, what):
     return int(on_node(f"systemctl show -P ExecMain{what}TimestampMonotonic {unit}"))
 
 
-def test_s15_a_boot_makes_the_layout_before_kubelet_and_runtimes_begin(node):
-    run = site(**FIRST)
+@pytest.mark.parametrize(
+    ("node", "profile"),
+    [pytest.param("20b0", "1g.5gb", id="ampere"), pytest.param("2330", "1g.10gb", id="hopper")],
+    indirect=["node"],
+)
+def test_s15_a_boot_makes_the_layout_before_kubelet_and_runtimes_begin(node, profile):
+    asked = {"nvidia_mig_config": f"all-{profile}"}
+    seven = SEVEN.replace("1g.5gb", profile)
+    run = site(**asked)
     assert run.status == 0, run.output
-    assert on_node(LAYOUT) == SEVEN
+    assert on_node(LAYOUT) == seven
     with kubelet(node):
         on_node("touch /run/before-the-boot")
         boot(node)
         assert on_node("ls /run/before-the-boot 2>/dev/null") == ""
-        assert on_node(LAYOUT) == SEVEN
+        assert on_node(LAYOUT) == seven
         assert on_node("systemctl is-active kubegpu-mig.service kubelet.service") == (
             "active\nactive"
         )
         # What one of those that need it saw when it began.
         written = f"timeout 30 sh -c 'until [ -s {SEEN} ]; do sleep 0.1; done'; cat {SEEN}"
-        assert on_node(written) == SEVEN
+        assert on_node(written) == seven
         made = when("kubegpu-mig", "Exit")
         began = {unit: when(unit, "Start") for unit in ("containerd", "docker", "kubelet")}
         assert 0 < made < min(began.values()), began
-    with_layout = site(**FIRST)
+    with_layout = site(**asked)
     assert with_layout.status == 0, with_layout.output
     assert with_layout.stats[NODE]["changed"] == 0, with_layout.changed()
