@@ -160,7 +160,12 @@ class Bed:
             {**one["metadata"], "managedFields": None, "resourceVersion": None, "spec": one["spec"]}
             for one in self.items("nodes")
         ]
-        pods = {one["metadata"]["uid"] for one in self.items("pods", "-A")}
+        # One that ends already may be gone at any moment; one that is told to end now is missing.
+        pods = {
+            one["metadata"]["uid"]
+            for one in self.items("pods", "-A")
+            if "deletionTimestamp" not in one["metadata"]
+        }
         files = on_nodes(f"{ETC}; {PACKAGES}; ls -laR /var/lib/kubegpu", f"{A10}:{L4}")
         return nodes, pods, self.kube.kubectl(*LEASES), files
 
