@@ -93,6 +93,7 @@ class _Hosts:
         self._action = action
         #: Of the roles that a host has a variable of.
         self.specifications: dict[str, dict[str, Any]] = {}
+        self._seen: set[str] = set()
         self._cache: dict[str, list[dict[str, Any]]] = {}
         self._checked = _checked(PLAYBOOK_VARIABLES)
         # Variables of the play apply to each host and are missing from hostvars.
@@ -108,7 +109,9 @@ class _Hosts:
 
     def _specify(self, names: Iterable[str]) -> None:
         """Read the specifications of the roles of these variables, each once."""
-        found = role_options(sorted(roles_of(names) - self.specifications.keys()))
+        new = set(names) - self._seen
+        self._seen |= new
+        found = role_options(sorted(roles_of(new) - self.specifications.keys()))
         self.specifications.update(found)
         for options in found.values():
             self._checked.update(_checked(options))

@@ -150,6 +150,18 @@ def test_a_kept_driver_says_why(plan):
     assert not [step for step in row["steps"] if step["part"] == "driver"]
 
 
+@pytest.mark.full(why="a playbook of the user's own around the plan of one machine")
+def test_a_variable_that_import_playbook_passes_asks_for_its_part(tmp_path):
+    """It is not among the variables of the host."""
+    own = tmp_path / "own.yml"
+    own.write_text(
+        "- import_playbook: kubegpu.nodes.plan\n  vars: {cuda_toolkit_versions: ['12.9']}\n"
+    )
+    run = playbook.run(machines.write(tmp_path, {"p4": MACHINES["p4"]}), str(own))
+    assert run.status == 0, run.screen
+    assert run.rows["p4"]["cuda"]["action"] == "install"
+
+
 def test_cuda_is_planned_for_the_driver_that_is_to_come(plan):
     """One after the other: the driver brings the repository that CUDA needs too."""
     own = {"p4": MACHINES["p4"], "v100x4": MACHINES["v100x4"], "t4-vgpu": MACHINES["t4-vgpu"]}
