@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.differing_options import (
     differing_options,
 )
 

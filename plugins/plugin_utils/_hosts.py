@@ -260,6 +260,20 @@ def _is_monitored(variables: Variables) -> bool:
     return gpus and enabled and on_host
 
 
+def _uses_dra(variables: Variables) -> bool:
+    """Return whether the DRA driver is asked for."""
+    return boolean(variables.get("nvidia_dra_driver_enabled", False), strict=False)
+
+
+def _needs_cluster_parts(variables: Variables) -> bool:
+    """Return whether the cluster gets more than labels and NVIDIA's device plugin for the host."""
+    return (
+        _uses_dra(variables)
+        or boolean(variables.get("gpu_monitoring_enabled", False), strict=False)
+        or any(_offers(variables, vendor) for vendor in IN_KERNEL)
+    )
+
+
 def _has_exporter(variables: Variables) -> bool:
     """Return whether this collection has set up an exporter on the host."""
     exporter = (facts(variables) or {}).get("exporter") or {}
@@ -307,5 +321,7 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
         and (variables.get("gpu_monitoring_host_plan") or {}).get("action") in ("none", "change")
     ),
     "exporter": _has_exporter,
+    "dra_enabled": _uses_dra,
+    "cluster_parts": _needs_cluster_parts,
     "reported": lambda variables: bool(variables.get("kubegpu_report_dir")),
 }

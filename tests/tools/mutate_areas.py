@@ -96,6 +96,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_labels/options": "_labels/options _labels/plan _labels/apply",
         "_labels/match_hosts": "_labels/match_hosts _labels/apply",
         "_labels/apply": "_labels/apply _labels/plan",
+        "_labels/names": "_labels/names _labels/options",
         "_labels/desired": "_labels/desired _labels/plan plugins/filter/test_gpu_node_labels.py",
     },
     "manifests": {

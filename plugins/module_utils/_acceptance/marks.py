@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._hardware.vendors import gpu_vendor
-from .._labels.desired import PREFIX
+from .._labels.names import PREFIX
 from .expected import gpu_set
 
 #: Key of label, annotation and taint.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._kube.quantity import parse_count
-from .._labels.desired import MAINTENANCE
+from .._labels.names import MAINTENANCE
 
 Object = Mapping[str, Any]
 

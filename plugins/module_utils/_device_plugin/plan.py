@@ -13,6 +13,7 @@ from .._core.errors import KubegpuError, Refusal
 from .._core.printable import printable
 from .._hardware.nvml import with_planned_mig
 from .._hardware.vendors import container_gpus
+from .._kube.differing_options import differing_options
 from .._kube.pod_parts import Object
 from .config import Config
 from .manifests import absent, helm_values, manifests
@@ -177,35 +178,6 @@ def refusal_text(refusal: Mapping[str, str]) -> str:
             next_step=refusal["next_step"],
         )
     )
-
-
-def differing_options(
-    hosts: Mapping[str, Mapping[str, Any]], prefix: str, what: str, exception: str
-) -> list[Refusal]:
-    """Refuse options that differ between hosts, because the cluster has one of what they are for.
-
-    :param prefix: of the role's variables.
-    :param what: what the options are for.
-    :param exception: a sentence about the options that may differ.
-    """
-    known = [(name, hosts[name]["options"]) for name in sorted(hosts) if hosts[name].get("options")]
-    if not known:
-        return []
-    first, options = known[0]
-    found = []
-    for option in sorted({key for _name, other in known for key in other}):
-        for name, other in known[1:]:
-            if other.get(option) != options.get(option):
-                found.append(
-                    Refusal(
-                        f"{prefix}{option} differs between {first} and {name}, and {what} is one "
-                        "for the whole cluster",
-                        f"Set it for all hosts of the cluster alike. {exception}",
-                        f"{first}: {options.get(option)!r}; {name}: {other.get(option)!r}",
-                    )
-                )
-                break
-    return found
 
 
 def _runtime_class(

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._core.errors import KubegpuError
 from .._hardware.vendors import DRIVERS, container_gpus
+from .._kube.differing_options import differing_options
 from .names import PLUGINS
 from .objects import (
     PluginRequest,
@@ -19,7 +20,7 @@ from .objects import (
     is_unmanaged,
     keeps_namespace,
 )
-from .plan import HostRefusal, build_result, differing_options, empty_result
+from .plan import HostRefusal, build_result, empty_result
 from .vendor_manifests import absent, app_names, manifests
 from .vendor_options import read_request, role_prefix
 from .vendor_types import AmdRequest, IntelRequest

@@ -15,9 +15,10 @@ from .._core.printable import printable
 from .._core.versions import version_numbers
 from .._device_plugin.manifests import absent as plugin_absent
 from .._device_plugin.objects import identity, is_managed, is_taken, is_unmanaged, taken
-from .._device_plugin.plan import differing_options, expected_of, refusal_text
+from .._device_plugin.plan import expected_of, refusal_text
 from .._device_plugin.types import Request as PluginRequest
 from .._hardware.vendors import container_gpus
+from .._kube.differing_options import differing_options
 from .._kube.pod_parts import Object
 from .cluster_preconditions import choose_api, cluster_preconditions
 from .data import POLICY_SINCE

@@ -12,41 +12,12 @@ from typing import Any
 
 from .._hardware.nvml import with_planned_mig
 from .._hardware.vendors import gpu_vendor, gpu_vendors
-
-PREFIX = "kubegpu.nodes"
-#: The label that marks a node with GPUs, and selects those of NVIDIA's device plugin; its value is
-#: the vendor.
-MARKER = f"{PREFIX}/gpu"
-#: Annotation of a node in maintenance: the run, and what the node was before.
-MAINTENANCE = f"{PREFIX}/maintenance"
-#: The label of each vendor of a node, ``true``: a node can have GPUs of two vendors.
-VENDOR_MARKER = f"{PREFIX}/gpu-{{vendor}}"
-#: NVIDIA's device plugin reads the name of the node's config from this label.
-PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
-LONGEST = 63
+from .names import LONGEST, MARKER, PLUGIN_CONFIG, PREFIX, VENDOR_MARKER, label_text
 
 _INVALID = re.compile(r"[^A-Za-z0-9_.-]+")
 # Bus, socket and memory: cards that differ only in these are the same model for a pod.
 _FORM = re.compile(r"""^(?:pcie|pci|sxm\d*|hbm\d*e?|g?ddr\d*x?|\d+\s*[gt]b)$""", re.IGNORECASE)
 _FAMILIES = {"ada": "ada-lovelace"}
-
-# Labels that GPU feature discovery writes (2026-11-21), without those that users set to configure
-# it or other programs.
-_DISCOVERED = re.compile(
-    r"""nvidia\.com/(?:
-        gfd\.timestamp
-      | gpu\.(?:product|count|memory|family|machine|replicas|mode|sharing-strategy|clique
-               |compute\.(?:major|minor)|slices\.(?:gi|ci)|multiprocessors|engines\..+)
-      | gpu-driver-upgrade.*
-      | cuda\..+
-      | mig\.(?:capable|strategy)
-      | mig-.+
-      | vgpu\..+
-      | mps\.capable
-    )$""",
-    re.VERBOSE,
-)
-_FEATURES = "feature.node.kubernetes.io/"
 
 
 def label_value(text: object) -> str:
@@ -57,11 +28,6 @@ def label_value(text: object) -> str:
     value = _INVALID.sub("-", str(text))
     value = re.sub(r"^[^A-Za-z0-9]+", "", value)[:LONGEST]
     return re.sub(r"[^A-Za-z0-9]+$", "", value)
-
-
-def is_discovered(name: str) -> bool:
-    """Return whether a label name belongs to GPU or node feature discovery."""
-    return bool(_DISCOVERED.match(name)) or name.startswith(_FEATURES)
 
 
 def model(product: str, vendor: str) -> str:
@@ -124,13 +90,6 @@ def node_labels(
         if value is not None:
             labels[name] = label_text(value)
     return dict(sorted(labels.items()))
-
-
-def label_text(value: object) -> str:
-    """Return a YAML value as text of a label: ``true``, not ``True``."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
 
 
 def _devices(gpu_node: Mapping[str, Any], vendor: str) -> Sequence[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .desired import is_discovered
+from .names import is_discovered
 from .types import KINDS, TAINTS_ANNOTATION, Node, Taint
 
 _UNTRACKED = "before-first-apply"

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.options import read_arguments
-from .desired import LONGEST, label_text
+from .names import LONGEST, label_text
 from .types import EFFECTS, TAINTS_ANNOTATION, Request, Taint
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .desired import PREFIX
+from .names import PREFIX
 from .node import managed_metadata
 from .plan import apply_body
 from .types import Node, Plan

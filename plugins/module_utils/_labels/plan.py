@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .desired import is_discovered
+from .names import is_discovered
 from .node import read_taint, recorded_taints
 from .types import KINDS, TAINTS_ANNOTATION, Conflict, Node, Plan, Request, Taint
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .desired import PREFIX
+from .names import PREFIX
 
 #: Annotation with the taints that this module has set, as ``key=value:effect``. Server-side apply
 #: tracks no ownership of single taints: the list is one field.

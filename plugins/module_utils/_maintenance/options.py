@@ -13,7 +13,7 @@ from .._cluster.types import Expected
 from .._core.checks import check_at_least, wrong_value
 from .._core.errors import InputError
 from .._core.options import read_arguments
-from .._labels.desired import PREFIX
+from .._labels.names import PREFIX
 from .types import STATES, LeaseRequest, Request, WaitFor
 
 _NODE_ARGUMENTS: dict[str, dict[str, Any]] = {

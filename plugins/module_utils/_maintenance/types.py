@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .._labels.desired import MAINTENANCE, PREFIX
+from .._labels.names import MAINTENANCE, PREFIX
 
 if TYPE_CHECKING:
     from .._cluster.types import Expected

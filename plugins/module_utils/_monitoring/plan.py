@@ -18,8 +18,9 @@ from .._device_plugin.objects import (
     is_unmanaged,
     taken,
 )
-from .._device_plugin.plan import differing_options, refusal_text
+from .._device_plugin.plan import refusal_text
 from .._exporter.options import PREFIX
+from .._kube.differing_options import differing_options
 from .manifests import manifests
 from .metrics import metric_names
 from .names import MONITORING_API, POD_MONITOR, PROMETHEUS_RULE, SERVICE_MONITOR

@@ -119,31 +119,33 @@ def test_hosts_without_gpus_have_no_say_in_what_is_deployed(name, vendors):
             call(one_cluster, ["cpu", "g1", vendor], hostvars, deployed=True)
 
 
-@pytest.mark.parametrize("name", ["tasks/kubernetes", "tasks/plan_kubernetes"])
+def steps(name):
+    """Return the tasks of a playbook or of a file of tasks."""
+    found = load(name)
+    return [task for play in found for task in play["tasks"]] if "hosts" in found[0] else found
+
+
+@pytest.mark.parametrize("name", ["cluster_nodes", "tasks/plan_kubernetes"])
 def test_what_is_deployed_follows_the_hosts_with_gpus(name):
     """A task that runs once follows the first host that is in its role, not of the play."""
     (task,) = load("tasks/one_cluster")
     facts = task["ansible.builtin.set_fact"]
-    for fact, select in (("__kubegpu_gpu_hosts", "gpu"), ("__kubegpu_nvidia_hosts", "nvidia")):
-        chosen = facts[fact]
-        for vendors, expected in ((["", "nvidia", "amd"], None), (["", ""], ["h0", "h1"])):
-            hostvars = {
-                f"h{number}": {
-                    "ansible_facts": {"gpu_node": {"gpus": [{"vendor": one}] if one else []}}
-                }
-                for number, one in enumerate(vendors)
-            }
-            known = {"hostvars": hostvars, "ansible_play_hosts": [*hostvars]}
+    for fact, group in (
+        ("__kubegpu_gpu_hosts", "kubegpu_gpu"), ("__kubegpu_nvidia_hosts", "kubegpu_nvidia"),
+    ):  # fmt: skip
+        for groups, expected in (
+            ({group: ["other", "h1", "h2"]}, ["h1", "h2"]),
+            ({group: ["other"]}, ["h0", "h1", "h2"]),
+            ({}, ["h0", "h1", "h2"]),
+        ):
+            known = {"groups": groups, "ansible_play_hosts": ["h0", "h1", "h2"]}
             templar = Templar(DataLoader(), variables=known)
-            filters = templar._engine.environment.filters
-            filters["kubegpu.nodes.gpu_hosts"] = gpu_hosts.gpu_hosts
-            found = templar.template(trust_as_template(chosen))
-            assert found == (expected or {"gpu": ["h1", "h2"], "nvidia": ["h1"]}[select])
+            assert templar.template(trust_as_template(facts[fact])) == expected
     deciders = {
         "nvidia_dra_driver": "nvidia", "nvidia_device_plugin": "nvidia", "gpu_monitoring": "gpu",
     }  # fmt: skip
     asked = []
-    for step in load(name):
+    for step in steps(name):
         kind = next((one for one in step if one.endswith(("include_role", "import_role"))), "")
         role = (step.get(kind) or {}).get("name", "").rpartition(".")[2]
         if role in deciders:
@@ -152,6 +154,25 @@ def test_what_is_deployed_follows_the_hosts_with_gpus(name):
             # The plan of the monitoring includes what runs once by itself.
             assert kind.endswith("include_role") or role == "gpu_monitoring"
     assert {*asked} == {*deciders}
+
+
+@pytest.mark.parametrize("vendor", ["amd", "intel"])
+@pytest.mark.parametrize("driver", ["", "vfio-pci"])
+def test_vendors_whose_device_plugin_a_cluster_gets(vendor, driver):
+    (task,) = load("tasks/one_cluster")
+    gpu = {"vendor": vendor, "kernel_driver": driver}
+    known = {
+        "groups": {f"kubegpu_{vendor}": ["other", "h1"]},
+        "ansible_play_hosts": ["h0", "h1"],
+        "hostvars": {
+            name: {"ansible_facts": {"gpu_node": {"gpus": [] if name == "h0" else [gpu]}}}
+            for name in ("h0", "h1", "other")
+        },
+    }
+    templar = Templar(DataLoader(), variables=known)
+    templar._engine.environment.filters["kubegpu.nodes.gpu_hosts"] = gpu_hosts.gpu_hosts
+    found = trust_as_template(task["ansible.builtin.set_fact"]["__kubegpu_vendors"])
+    assert templar.template(found) == ([] if driver else [vendor])
 
 
 def test_who_speaks_to_the_cluster_is_in_the_inventory():
@@ -176,7 +197,7 @@ def test_s18_a_pod_is_checked():
         call(gpu_resources_check, {"kind": "Service", "spec": {}})
 
 
-@pytest.mark.parametrize("name", ["tasks/kubernetes", "tasks/plan_kubernetes", "verify"])
+@pytest.mark.parametrize("name", ["cluster_nodes", "tasks/plan_kubernetes", "verify"])
 def test_playbooks_that_follow_one_host_ask_whether_all_agree(name):
     assert '"__kubegpu_deployed": true' in json.dumps(load(name))
     (task,) = load("tasks/one_cluster")

@@ -257,6 +257,21 @@ def test_a_report_is_written_where_a_folder_is_set():
     assert select_hosts([*hostvars], hostvars, "reported") == ["a"]
 
 
+def test_hosts_whose_cluster_gets_more_than_labels_and_nvidias_device_plugin():
+    hostvars = {
+        "dra": host("nvidia", nvidia_dra_driver_enabled="yes"),
+        "monitoring": host("nvidia", gpu_monitoring_enabled=True),
+        "no GPU": host("", gpu_monitoring_enabled=True),
+        "amd": host("amd"),
+        "intel": host("intel"),
+        "plain": host("nvidia", nvidia_dra_driver_enabled=False, gpu_monitoring_enabled="no"),
+        "none": host(""),
+        "not read": {},
+    }
+    assert select_hosts([*hostvars], hostvars, "cluster_parts") == [*hostvars][:5]
+    assert select_hosts([*hostvars], hostvars, "dra_enabled") == ["dra"]
+
+
 def test_hosts_with_amds_container_toolkit():
     wanted = {"amd_container_toolkit_enabled": True}
     hostvars = {

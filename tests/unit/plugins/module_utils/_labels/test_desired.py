@@ -20,11 +20,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
     VENDORS,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.desired import (
-    is_discovered,
     label_value,
     model,
     node_labels,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.names import is_discovered
 from tests.unit.fixtures.node_facts import P4, node
 
 # As the API server has it: k8s.io/apimachinery/pkg/util/validation.
@@ -109,32 +109,6 @@ def test_every_product_that_we_know_has_a_valid_model(product):
     value = model(product, "nvidia")
     assert VALID.match(value) and len(value) <= 63
     assert value.startswith("nvidia-") and value == value.lower()
-
-
-@pytest.mark.parametrize(
-    ("name", "theirs"),
-    [
-        ("nvidia.com/gpu.product", True),
-        ("nvidia.com/gpu.count", True),
-        ("nvidia.com/cuda.driver.major", True),
-        ("nvidia.com/cuda.driver-version.full", True),
-        ("nvidia.com/cuda.runtime-version.major", True),
-        # NVLink beyond the node: k8s-device-plugin, docs/gpu-feature-discovery.
-        ("nvidia.com/gpu.clique", True),
-        ("nvidia.com/mig.capable", True),
-        ("nvidia.com/mig-1g.5gb.count", True),
-        ("nvidia.com/gfd.timestamp", True),
-        ("feature.node.kubernetes.io/pci-10de.present", True),
-        # What users say to other programs.
-        ("nvidia.com/device-plugin.config", False),
-        ("nvidia.com/mig.config", False),
-        ("nvidia.com/gpu.present", False),
-        ("kubegpu.nodes/gpu", False),
-        ("accelerator", False),
-    ],
-)
-def test_which_names_are_those_of_feature_discovery(name, theirs):
-    assert is_discovered(name) is theirs
 
 
 def test_a_machine_without_gpu_has_no_label():

@@ -16,7 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.nvml impor
     with_smi_names,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.gpu_requests import check
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.desired import is_discovered
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.names import is_discovered
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.config import Entry, read_config
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.data import table_profiles
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import parse_profile
