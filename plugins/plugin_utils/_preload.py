@@ -27,6 +27,8 @@ _FOR_PLANS: Mapping[str, Sequence[str]] = {
         "module_utils._mig.options",
         "module_utils._mig.plan",
     ),
+    # Of the hosts of a cluster.
+    "not_failed": ("module_utils._labels.desired", "plugin_utils._deployed"),
 }
 
 
