@@ -58,9 +58,8 @@ options:
         refusal, and V(exporter) those on which this collection has set one up. V(reported)
         selects hosts with a folder for reports (C(kubegpu_report_dir)).
       - V(dra_enabled) selects hosts for which the DRA driver is asked for
-        (C(nvidia_dra_driver_enabled)), and V(cluster_parts) those for which a part of the cluster
-        beside the labels and NVIDIA's device plugin is asked for or needed, which are the DRA
-        driver, the monitoring and the device plugins of AMD and Intel.
+        (C(nvidia_dra_driver_enabled)), and V(cluster_parts) those for which a cluster gets
+        monitoring (C(gpu_monitoring_enabled)) or the device plugin of AMD or Intel.
       - V(groups) returns the inventory groups of the hosts with facts, which are C(kubegpu_) with
         each vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
         C(kubegpu_none)), C(kubegpu_gpu) for any of these vendors, and C(kubegpu_cluster) if its

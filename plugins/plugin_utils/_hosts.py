@@ -266,11 +266,9 @@ def _uses_dra(variables: Variables) -> bool:
 
 
 def _needs_cluster_parts(variables: Variables) -> bool:
-    """Return whether the cluster gets more than labels and NVIDIA's device plugin for the host."""
-    return (
-        _uses_dra(variables)
-        or boolean(variables.get("gpu_monitoring_enabled", False), strict=False)
-        or any(_offers(variables, vendor) for vendor in IN_KERNEL)
+    """Return whether the cluster gets monitoring or a device plugin of AMD or Intel."""
+    return boolean(variables.get("gpu_monitoring_enabled", False), strict=False) or any(
+        _offers(variables, vendor) for vendor in IN_KERNEL
     )
 
 

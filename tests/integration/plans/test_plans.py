@@ -152,12 +152,14 @@ def test_a_kept_driver_says_why(plan):
 
 @pytest.mark.full(why="a playbook of the user's own around the plan of one machine")
 def test_a_variable_that_import_playbook_passes_asks_for_its_part(tmp_path):
-    """It is not among the variables of the host."""
+    """It is not among the variables of the host, and can be a template of them."""
     own = tmp_path / "own.yml"
     own.write_text(
-        "- import_playbook: kubegpu.nodes.plan\n  vars: {cuda_toolkit_versions: ['12.9']}\n"
+        "- import_playbook: kubegpu.nodes.plan\n"
+        "  vars: {cuda_toolkit_versions: '{{ [site_cuda] }}'}\n"
     )
-    run = playbook.run(machines.write(tmp_path, {"p4": MACHINES["p4"]}), str(own))
+    variables = {"p4": {"site_cuda": "12.9"}}
+    run = playbook.run(machines.write(tmp_path, {"p4": MACHINES["p4"]}, variables), str(own))
     assert run.status == 0, run.screen
     assert run.rows["p4"]["cuda"]["action"] == "install"
 

@@ -140,7 +140,7 @@ def test_what_is_deployed_follows_the_hosts_with_gpus(name):
         ):
             known = {"groups": groups, "ansible_play_hosts": ["h0", "h1", "h2"]}
             templar = Templar(DataLoader(), variables=known)
-            assert templar.template(trust_as_template(facts[fact])) == expected
+            assert sorted(templar.template(trust_as_template(facts[fact]))) == expected
     deciders = {
         "nvidia_dra_driver": "nvidia", "nvidia_device_plugin": "nvidia", "gpu_monitoring": "gpu",
     }  # fmt: skip
@@ -153,7 +153,8 @@ def test_what_is_deployed_follows_the_hosts_with_gpus(name):
             assert f"inventory_hostname in __kubegpu_{deciders[role]}_hosts" in str(step["when"])
             # The plan of the monitoring includes what runs once by itself.
             assert kind.endswith("include_role") or role == "gpu_monitoring"
-    assert {*asked} == {*deciders}
+    # The device plugin gives out no GPU that the DRA driver still gives out.
+    assert [*dict.fromkeys(asked)] == [*deciders]
 
 
 @pytest.mark.parametrize("vendor", ["amd", "intel"])
@@ -162,11 +163,10 @@ def test_vendors_whose_device_plugin_a_cluster_gets(vendor, driver):
     (task,) = load("tasks/one_cluster")
     gpu = {"vendor": vendor, "kernel_driver": driver}
     known = {
-        "groups": {f"kubegpu_{vendor}": ["other", "h1"]},
         "ansible_play_hosts": ["h0", "h1"],
         "hostvars": {
             name: {"ansible_facts": {"gpu_node": {"gpus": [] if name == "h0" else [gpu]}}}
-            for name in ("h0", "h1", "other")
+            for name in ("h0", "h1")
         },
     }
     templar = Templar(DataLoader(), variables=known)
