@@ -20,10 +20,10 @@ description:
   - V(stop) returns why the batch is not started.
   - V(taken) returns which pods left a node (C(evicted)) and what is wrong (C(findings)), and
     V(problem) the finding of a call that failed as a whole.
-  - V(gate) returns the findings that keep a node from taking pods again, and V(way_back) whether
+  - V(gate) returns the findings that keep a node from taking pods again, and V(rollback) whether
     the earlier versions could help.
   - V(not_saved) returns what is noted of a node whose packages were to be saved.
-  - V(restored) returns the findings for what the way back did not restore.
+  - V(restored) returns the findings for what the rollback did not restore.
   - V(report) returns the content of the report, and V(report_rows) its table.
 positional: _input, what, hostvars
 options:
@@ -31,7 +31,7 @@ options:
     description: >-
       The hosts of the play; with V(select) and V(stop) those of the batch, with V(plan_rows) the
       plan, with V(report_rows) the report, with V(gate) the layers of the verification, with
-      V(way_back) findings, with V(restored) the record of the node, with V(taken)
+      V(rollback) findings, with V(restored) the record of the node, with V(taken)
       results of M(kubegpu.nodes.gpu_node_maintenance), with V(problem) one of them, with
       V(not_saved) the result of M(kubegpu.nodes.package_set).
     type: raw
@@ -40,7 +40,7 @@ options:
     description: What is returned.
     type: str
     choices:
-      [plan, plan_rows, hosts, serial, select, stop, taken, problem, not_saved, gate, way_back,
+      [plan, plan_rows, hosts, serial, select, stop, taken, problem, not_saved, gate, rollback,
       restored, report, report_rows]
     required: true
   hostvars:
@@ -68,7 +68,7 @@ options:
     type: list
     elements: dict
     default: []
-  ways_back:
+  rollbacks:
     description: >-
       Results of M(kubegpu.nodes.package_set) with C(state=available) by host, with V(plan).
     type: dict
@@ -126,7 +126,7 @@ options:
     description: The host, with V(taken).
     type: str
   packages:
-    description: The packages that a way back would install, with their versions, with V(not_saved).
+    description: The packages that a rollback would install, with their versions, with V(not_saved).
     type: dict
     default: {}
   rollback:
@@ -159,7 +159,7 @@ RETURN = r"""
 _value:
   description: >-
     With V(plan), V(report), V(taken), V(problem) and V(not_saved) a dictionary, with V(stop) a
-    text, which is empty if the batch may be started, with V(way_back) a boolean, otherwise a list.
+    text, which is empty if the batch may be started, with V(rollback) a boolean, otherwise a list.
   type: raw
 """
 
@@ -170,7 +170,7 @@ from ansible.errors import AnsibleFilterError
 
 _OF_HOSTS = ("plan", "hosts", "serial", "select", "stop", "report")
 _OF_RESULTS = (
-    "plan_rows", "taken", "problem", "not_saved", "gate", "way_back", "restored", "report_rows",
+    "plan_rows", "taken", "problem", "not_saved", "gate", "rollback", "restored", "report_rows",
 )  # fmt: skip
 Hostvars = Mapping[str, Mapping[str, Any]]
 
@@ -202,7 +202,7 @@ def _of_hosts(what: str, hosts: Sequence[str], hostvars: Hostvars, given: Mappin
             given.get("cluster") or {},
             given.get("nodes") or {},
             given.get("drains") or (),
-            given.get("ways_back") or {},
+            given.get("rollbacks") or {},
             given.get("savable") or {},
             given.get("not_read") or (),
         )
@@ -247,8 +247,8 @@ def _of_results(what: str, value: Any, given: Mapping[str, Any]) -> Any:
     if what == "restored":
         missed = gate.judge_restored(value, given.get("row") or {})
         return [finding.as_problem() for finding in missed]
-    if what == "way_back":
-        return gate.calls_for_way_back(value)
+    if what == "rollback":
+        return gate.calls_for_rollback(value)
     if what == "taken":
         return result.taken(value, given["host"])
     if what == "problem":

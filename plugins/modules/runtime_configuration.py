@@ -14,7 +14,7 @@ author:
 description:
   - Saves the files of containerd, Docker and CRI-O that M(kubegpu.nodes.containerd_runtime),
     M(kubegpu.nodes.docker_runtime) and M(kubegpu.nodes.crio_runtime) have changed on a node, and
-    restores them, for the way back of an upgrade.
+    restores them, for the rollback of an upgrade.
   - A file that these modules changed for the first time after O(state=saved) gets its original
     content. A runtime that had no such file then is left as it is, and so is a file that another
     program wrote since.

@@ -4,7 +4,7 @@
 
 """What a detached job does at the moment, from the processes that it has started. Pure.
 
-Each user of a node chooses the names of his processes. Therefore only descendants of the job count,
+Each user of a node chooses the names of their processes. Therefore only descendants of the job count,
 and the words are those of the table.
 """
 

@@ -40,7 +40,7 @@ def plan_hosts(
     cluster: Object,
     nodes: Mapping[str, Object],
     drains: Sequence[Object] = (),
-    ways_back: Mapping[str, Object] | None = None,
+    rollbacks: Mapping[str, Object] | None = None,
     savable: Mapping[str, Object] | None = None,
     not_read: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def plan_hosts(
         without one, those of ``gpu_host_maintenance``, with ``without_cluster``.
     :param nodes: all nodes of the cluster by name, as ``gpu_cluster_info`` has them.
     :param drains: results of ``gpu_node_maintenance`` for drains in check mode.
-    :param ways_back: results of ``package_set`` with ``state: available``, by host.
+    :param rollbacks: results of ``package_set`` with ``state: available``, by host.
     :param savable: results of ``package_set`` with ``state: saved`` in check mode, by host.
     :param not_read: the hosts that did not answer when the run began.
     :raises InputError: a value is wrong.
@@ -64,11 +64,11 @@ def plan_hosts(
     plan = plan_upgrade(
         request,
         [
-            _with_way_back(
+            _with_rollback(
                 _host(
                     host, hostvars[host], rows.get(host), drained.get(host), labels, without=without
                 ),
-                (ways_back or {}).get(host) or {},
+                (rollbacks or {}).get(host) or {},
                 (savable or {}).get(host) or {},
                 request.run,
             )
@@ -86,7 +86,7 @@ def _names(rows: Mapping[str, Object]) -> set[str]:
     return {str(row.get("node") or "") for row in rows.values()}
 
 
-def _with_way_back(host: Host, answer: Object, savable: Object, run: str) -> Host:
+def _with_rollback(host: Host, answer: Object, savable: Object, run: str) -> Host:
     """Return the host with what its package manager said, if it was asked.
 
     :param savable: what it said of saving those that no repository has.

@@ -43,7 +43,7 @@ _UNTIL_KILL, _UNTIL_GROUP = 20, 30
 # Seconds until DCGM's engine answers, after systemd says that it is started.
 _UNTIL_ENGINE = 30
 _MOST_OUTPUT = 1 << 30
-# Of a JSON; of other output only the end matters.
+# The limit of JSON; of other output only the end is kept.
 _MOST_KEPT = 16 * 1024 * 1024
 _TAIL = 64 * 1024
 _MOST_SHOWN = 500

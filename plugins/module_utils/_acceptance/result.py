@@ -87,7 +87,7 @@ def judge(
 def begun(plan: Object, gpu_node: Object, *, at: str) -> dict[str, Any]:
     """Return the record of a node whose tests begin.
 
-    It stands if they do not end: an earlier pass does not count any more.
+    This record remains if they do not end: an earlier pass does not count any more.
     """
     return {
         "passed": False,

@@ -172,7 +172,7 @@ def _refuse_moved(request: Request, node: Node, namesake: Node) -> Match:
         evidence=f"machine id {request.machine_id}; that of {namesake.name} is "
         f"{namesake.machine_id or 'not known'}",
         next_step=f"See whether /etc/machine-id of {request.key} was changed: the labels and "
-        f"taints of a host that has another one's id would go to {node.name}. If {request.key} "
+        f"taints of a host that has another host's id would go to {node.name}. If {request.key} "
         f"really is {node.name}, name that node for it (gpu_node_labels_node_name in the role, "
         "name in the module).",
     )

@@ -201,7 +201,7 @@ def _refusals(pod: Pod, request: Request) -> Sequence[Finding]:
         found.append(
             Finding(
                 "unmanaged_pod",
-                f"The pod {pod.full_name} has no controller: once deleted, nobody makes it again."
+                f"The pod {pod.full_name} has no controller: once deleted, it is not created again."
                 f"{gone}",
                 "",
                 "Delete it manually when nobody needs it, or allow it with unmanaged: delete.",

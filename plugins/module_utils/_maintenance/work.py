@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One node under way: its pods, what was done, and what of it the next slice has to know."""
+"""The drain of one node: its pods, what was done, and what the next slice has to know."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class NodeDrain:
     original: Node | None = None
     #: The diff's view of the node before the first slice.
     before: Mapping[str, Any] | None = None
-    #: What is wrong, with the pod if it is one's.
+    #: What is wrong, with the pod, if it concerns one.
     problems: list[tuple[Pod | None, Finding]] = field(default_factory=list)
     #: Pods that are to leave, by uid.
     open: dict[str, Going] = field(default_factory=dict)

@@ -248,7 +248,7 @@ def _absent(request: Request, state: State) -> Plan:
         if change.text != current:
             edited = state.file(path).undo is Undo.REMOVE_LINES
             reasons.append(
-                f"{path}: {'our own lines go, other edits stay' if edited else 'put back'}."
+                f"{path}: {'the lines of this collection are removed, other edits stay' if edited else 'restored'}."
             )
     return Plan(tuple(changes), (), (), tuple(reasons))
 

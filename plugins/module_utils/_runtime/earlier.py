@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The recorded files of all runtimes at a point in time, and the way back to them."""
+"""The recorded files of all runtimes at a point in time, and the rollback to them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _UNPROVEN = frozenset(
     )
 )
 
-# What the way back restores, by the keys of the record.
+# What the rollback restores, by the keys of the record.
 _RESTORED = {
     "driver": "driver",
     "kernel_module": "type of the kernel module",
@@ -108,7 +108,7 @@ def _judge_node(row: Object | None, reboot: str, boot: str) -> list[Finding]:
 
 
 def judge_restored(record: Object, versions: Object) -> list[Finding]:
-    """Return what of the earlier versions is not there after the way back.
+    """Return what of the earlier versions is not there after the rollback.
 
     What the node did not have before is not removed.
 
@@ -130,7 +130,7 @@ def judge_restored(record: Object, versions: Object) -> list[Finding]:
     return [
         Finding(
             "not_restored",
-            f"The way back did not restore the {name}: before the upgrade it was {before}.",
+            f"The rollback did not restore the {name}: before the upgrade it was {before}.",
             f"installed now: {now}",
             "Install the earlier version with kubegpu.nodes.site, then release the node with "
             "gpu_upgrade_release=true.",
@@ -139,6 +139,6 @@ def judge_restored(record: Object, versions: Object) -> list[Finding]:
     ]
 
 
-def calls_for_way_back(findings: Sequence[Object]) -> bool:
+def calls_for_rollback(findings: Sequence[Object]) -> bool:
     """Return whether the earlier versions could help: something of the node itself is wrong."""
     return any(finding["code"] not in _UNPROVEN for finding in findings)

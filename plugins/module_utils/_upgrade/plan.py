@@ -206,7 +206,7 @@ def _plan_host(request: Request, host: Host, quorum: Quorum) -> HostPlan:
     lost = member and quorum.spare < 1
     findings = (*_refusals(request, host), *([quorum_lost(host.name, quorum)] if lost else ()))
     problems = _drain_findings(host)
-    warnings = _way_back(host) if request.rollback == "try" else []
+    warnings = _rollback(host) if request.rollback == "try" else []
     drain = host.drain or {}
     return HostPlan(
         host.name,
@@ -235,7 +235,7 @@ def _plan_host(request: Request, host: Host, quorum: Quorum) -> HostPlan:
 def _restarts(request: Request, host: Host, level: str, *, resumed: bool) -> bool:
     """Return whether etcd on the host may restart.
 
-    The way back of a resumed host may reboot it, also if no step of its plan is left.
+    The rollback of a resumed host may reboot it, also if no step of its plan is left.
     """
     runtime = resumed or bool((host.plans.get("toolkit") or {}).get("containerd"))
     reboots = level == ALL or (resumed and request.reboot != "never")
@@ -294,11 +294,11 @@ def _refusals(request: Request, host: Host) -> list[Finding]:
         )
     driver = host.plans.get("driver") or {}
     if request.rollback == "require":
-        found += _way_back(host)
+        found += _rollback(host)
     if request.rollback == "require" and not host.driver and driver.get("change"):
         found.append(
             Finding(
-                "no_way_back",
+                "no_rollback",
                 f"{host.name} has no driver that could be restored.",
                 "",
                 "Install the first driver with kubegpu.nodes.site, or set "
@@ -308,13 +308,13 @@ def _refusals(request: Request, host: Host) -> list[Finding]:
     return found
 
 
-def _way_back(host: Host) -> list[Finding]:
-    """Return what is wrong with the packages that a way back would install."""
+def _rollback(host: Host) -> list[Finding]:
+    """Return what is wrong with the packages that a rollback would install."""
     found = []
     if host.missing:
         found.append(
             Finding(
-                "no_way_back",
+                "no_rollback",
                 f"No repository of {host.name} has the installed versions of "
                 f"{', '.join(host.missing)}: they could not be restored.",
                 "",
@@ -325,7 +325,7 @@ def _way_back(host: Host) -> list[Finding]:
     if host.unasked:
         found.append(
             Finding(
-                "way_back_unknown",
+                "rollback_unknown",
                 f"It is unknown whether the installed versions of {host.name} could be restored: "
                 f"its package manager did not answer. {host.unasked}",
                 "",

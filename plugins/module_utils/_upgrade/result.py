@@ -100,8 +100,8 @@ def not_saved(answer: Object, needed: Collection[str], *, required: bool) -> dic
     Nothing was changed on it yet.
 
     :param answer: the result of ``package_set`` with ``state: saved``.
-    :param needed: the packages that a way back would install.
-    :param required: whether a node without a way back is not upgraded.
+    :param needed: the packages that a rollback would install.
+    :param required: whether a node without a rollback is not upgraded.
     """
     missing = answer.get("not_available")
     lost = sorted({*(missing or ())} & {*needed})
@@ -112,7 +112,7 @@ def not_saved(answer: Object, needed: Collection[str], *, required: bool) -> dic
         cause = f"no repository has the installed versions of {', '.join(lost)}, nor has apt a copy"
     finding = Finding(
         "not_saved",
-        f"The packages that a way back would install are not all saved: {cause.rstrip('.')}.",
+        f"The packages that a rollback would install are not all saved: {cause.rstrip('.')}.",
         str(answer.get("evidence") or ""),
         "Repair what the message names, and run the upgrade again. With gpu_upgrade_rollback: try "
         "nodes are upgraded all the same.",
@@ -213,7 +213,7 @@ def rows(data: Object) -> list[dict[str, Any]]:
         notes = [_note(finding) for finding in one["findings"]] if outcome != DONE else []
         notes += [_note(warning) for warning in one["warnings"]]
         if one["rolled_back_because"]:
-            # After a good way back, a hook or the release may fail.
+            # After a good rollback, a hook or the release may fail.
             good = outcome == ROLLED_BACK or one["passed"]
             what = "restored" if good else "not restored completely; it failed"
             notes.insert(0, f"{what}, because: {one['rolled_back_because']}")

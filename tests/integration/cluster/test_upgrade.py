@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rolling upgrade of nodes with real kubelets: drain, pause, change, gate, way back.
+"""The rolling upgrade of nodes with real kubelets: drain, pause, change, gate, rollback.
 
 API server, scheduler, controllers, kubelets, apt and containerd are real. What is upgraded is the
 container toolkit, whose packages are stand-ins, as are the device plugin, nvidia-smi and the GPUs.

@@ -155,7 +155,7 @@ def test_a_failing_teardown_stops_too(nodes):
     assert "Nodes that were not restored" in words
     for name in ("gpu3", "gpu4"):
         assert f"{name} not begun: 1 of 2 nodes of a batch failed (gpu2)" in words
-    assert "gpu2 failed in the task Put the driver back as it was" in words
+    assert "gpu2 failed in the task Restore the driver as it was" in words
 
 
 @pytest.mark.full(why="a unit test of the filter has it")
@@ -181,7 +181,7 @@ def test_a_prometheus_that_cannot_be_changed_does_not_count_for_the_node_it_is_o
     assert (
         "gpu1 failed in the task Give Prometheus the targets and rules: It did not build." in words
     )
-    assert "gpu1 failed in the task Put the driver back as it was" in words
+    assert "gpu1 failed in the task Restore the driver as it was" in words
 
 
 @pytest.mark.full(why="test_nodes_in_work_... with tags")

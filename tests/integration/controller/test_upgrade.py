@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rolling upgrade: order, failures, the way back, and a second run after a killed one.
+"""The rolling upgrade: order, failures, the rollback, and a second run after a killed one.
 
 Playbook, roles and Ansible are the real ones; nodes and cluster are stand-ins (standin_cluster.py).
 The drain itself is tested on a real API server (tests/integration/cluster/test_maintenance.py).
@@ -172,7 +172,7 @@ def test_a_package_manager_that_does_not_answer_is_told(nodes):
     run, report = nodes.upgrade(hosts(gpu2={"standin_fails": "package_set"}), "--check")
     assert run.status == 0, run.screen
     (found,) = report["hosts"]["gpu2"]["findings"]
-    assert found["code"] == "way_back_unknown" and "It did not build." in found["cause"]
+    assert found["code"] == "rollback_unknown" and "It did not build." in found["cause"]
     assert outcomes(report) == dict.fromkeys(hosts(), "planned")
 
 
@@ -256,10 +256,10 @@ def test_packages_that_cannot_be_saved(nodes, rollback, status, outcome):
     assert finding["code"] == "not_saved" and "It did not build." in finding["cause"]
     assert nodes.held() == {} and nodes.records() == []
     assert (("gpu1", "gpu_node_maintenance", "drained") in run.calls) is (outcome == "done")
-    assert "The packages that a way back would install are not all saved" in run.words()
+    assert "The packages that a rollback would install are not all saved" in run.words()
 
 
-def test_what_is_in_the_cache_of_the_package_manager_is_a_way_back(nodes, tmp_path):
+def test_what_is_in_the_cache_of_the_package_manager_is_a_rollback(nodes, tmp_path):
     """Where it is saved before the change."""
     facts = json.loads((tmp_path / "before").read_text(encoding="utf-8"))
     name, *_others = sorted(facts["driver"]["packages"])
@@ -268,7 +268,7 @@ def test_what_is_in_the_cache_of_the_package_manager_is_a_way_back(nodes, tmp_pa
     given = {"gpu_upgrade_rollback": "require", "gpu_upgrade_on_refusal": "skip"}
     run, report = nodes.upgrade(nodes_of, "--check", gpu_upgrade_save_packages=True, **given)
     assert outcomes(report) == {"gpu1": "planned", "gpu2": "refused"}, run.screen
-    assert [one["code"] for one in report["hosts"]["gpu2"]["findings"]] == ["no_way_back"]
+    assert [one["code"] for one in report["hosts"]["gpu2"]["findings"]] == ["no_rollback"]
     # In check mode.
     assert {call[1:] for call in changes(run)} == {("package_set", "saved")}
     asked = saves(tmp_path, "check")
@@ -278,7 +278,7 @@ def test_what_is_in_the_cache_of_the_package_manager_is_a_way_back(nodes, tmp_pa
     ]  # fmt: skip
 
 
-def test_a_test_of_dcgm_that_fails_leads_to_the_way_back(nodes, tmp_path, monkeypatch):
+def test_a_test_of_dcgm_that_fails_leads_to_the_rollback(nodes, tmp_path, monkeypatch):
     result = {"entity_group": "GPU", "entity_id": 0, "status": "STATUS", "warnings": []}
     tests = [{"category": "Hardware", "tests": [{"name": "memory", "results": [result]}]}]
     printed = json.dumps({"DCGM Diagnostic": {"test_categories": tests}})
@@ -351,7 +351,7 @@ def test_an_error_after_the_change_is_seen_by_the_soak(nodes):
     assert report["hosts"]["gpu1"]["to"]["driver"] == OLD
 
 
-def test_a_way_back_that_leads_elsewhere_is_not_taken_for_one(nodes):
+def test_a_rollback_that_leads_elsewhere_is_not_taken_for_one(nodes):
     """A killed run changed the driver, and this one again: the driver's own record has moved on."""
     nodes.cluster(gpu1={"unschedulable": True, "held_by": "gpu-upgrade", "was": False})
     first = {"driver": "535.1", "toolkit": "", "cuda": [], "run": "gpu-upgrade", "since": "a",

@@ -148,7 +148,7 @@ def test_tasks_of_the_user_and_a_failure_of_each(hosts, tmp_path):
     own = dict(zip(HOSTS, ({"standin_hook": name} for name in HOOKS[1:]), strict=True))
     run, report = upgrade(hosts, own=own, **given)
     assert run.status == 2, run.screen
-    # The one that fails before the gate fails after the way back, too.
+    # The one that fails before the gate fails after the rollback, too.
     assert outcomes(report) == {"gpu1": "blocked", "gpu2": "failed", "gpu3": "failed"}
     for name in HOSTS:
         (finding,) = report["hosts"][name]["findings"]

@@ -177,7 +177,7 @@ def test_a_trial_changes_no_byte(upgrade):
 
 
 def test_a_bad_canary_has_its_packages_back_and_others_are_not_touched(nodes, upgrade, sick):
-    """The driver is in use: there is a reboot on the way there, and one on the way back."""
+    """The driver is in use: there is a reboot on the way there, and one in the rollback."""
     before = on_nodes(LOOK, ALL)
     things = {what: on_nodes(what, FIRST) for what in (PACKAGES, ETC)}
     with in_use(nodes[FIRST]):
@@ -320,7 +320,7 @@ def test_a_controller_that_is_killed_in_each_step(nodes, upgrade, tmp_path):
     assert {host: one["changed"] for host, one in again.stats.items()} == dict.fromkeys(NAMES, 0)
 
 
-def test_a_controller_that_is_killed_on_the_way_back(nodes, upgrade, sick, tmp_path):
+def test_a_controller_that_is_killed_in_the_rollback(nodes, upgrade, sick, tmp_path):
     """The earlier driver is there again: the next run changes the node once more, and goes back."""
     controller = Controller(tmp_path, nodes[FIRST], nvidia_driver_version=NEW)
     try:
@@ -360,7 +360,7 @@ def test_a_second_node_that_fails_the_gate_goes_back_and_the_third_follows(nodes
     assert loaded() == {FIRST: OLD, SECOND: NEW, THIRD: OLD} and left() == set()
 
 
-def test_packages_with_the_branch_in_their_name_are_gone_after_the_way_back(nodes, upgrade):
+def test_packages_with_the_branch_in_their_name_are_gone_after_the_rollback(nodes, upgrade):
     """Those of 580, its firmware included; what is left of them is configuration (rc)."""
     node, packages = nodes[THIRD], f"{PACKAGES} | grep -v '^rc'"
     before = shell(node, packages)

@@ -319,7 +319,7 @@ def _kill_before(step):
         setattr(_files.os, name, counted(getattr(os, name)))
 
 
-@pytest.mark.full("absent", why="the way back")
+@pytest.mark.full("absent", why="the rollback")
 @pytest.mark.parametrize("state", ["present", "absent"])
 def test_kill_at_any_point_leaves_a_whole_file_and_the_next_run_finishes(place, systems, state):
     system = systems(place)

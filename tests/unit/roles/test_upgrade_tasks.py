@@ -16,7 +16,7 @@ from ansible.playbook.task_include import TaskInclude
 from ansible.template import Templar
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import saved
-from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import calls_for_way_back
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import calls_for_rollback
 
 ROLES = Path(__file__).parents[3] / "roles"
 HOOKS = ("before_drain", "before_change", "before_gate", "before_release")
@@ -129,7 +129,7 @@ def test_a_hook_before_the_change_has_a_code_of_its_own():
     (block,) = read("tasks/hook.yml")
     code = block["vars"]["__gpu_upgrade_code"]
     early = code.split(" if ")[0].split("'")[1]
-    assert not calls_for_way_back([{"code": early}]) and calls_for_way_back(
+    assert not calls_for_rollback([{"code": early}]) and calls_for_rollback(
         [{"code": code.split(" else ")[1].split("'")[1]}]
     )
     assert [hook for hook in HOOKS if repr(hook) in code] == ["before_drain", "before_change"]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the way back of an upgrade passes to roles reaches them, whatever the extra variables."""
+"""What the rollback of an upgrade passes to roles reaches them, whatever the extra variables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INCLUDES = [task for task in TASKS[0]["block"] if task.get("ansible.builtin.incl
 
 
 @pytest.mark.parametrize("task", INCLUDES, ids=lambda task: task["name"])
-def test_versions_of_the_way_back_have_names_of_their_own(task):
+def test_versions_of_the_rollback_have_names_of_their_own(task):
     role = task["ansible.builtin.include_role"]["name"].rpartition(".")[2]
     (back,) = (name for name in task["vars"] if name.startswith("__kubegpu_"))
     # Extra variables replace variables of an include by their name.

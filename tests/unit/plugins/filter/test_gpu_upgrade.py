@@ -104,7 +104,7 @@ def test_packages_that_no_repository_has_are_told_before(rollback, refused):
     locked = {"failed": False, "msg": "apt: it is locked.", "cause": "It is locked."}
     installed = {"ansible_facts": {"gpu_node": {"gpus": [], "driver": {"installed": "550.1"}}}}
     own = dict.fromkeys(HOSTS, installed)
-    plan, _hostvars = planned(own, options={"rollback": rollback}, ways_back=asked)
+    plan, _hostvars = planned(own, options={"rollback": rollback}, rollbacks=asked)
     notes = {one["node"]: one["notes"] for one in gpu_upgrade(plan, "plan_rows")}
     assert (
         "No repository of gpu1 has the installed versions of nvidia-driver-550" in notes["gpu1"][0]
@@ -113,7 +113,7 @@ def test_packages_that_no_repository_has_are_told_before(rollback, refused):
     assert plan["refused"] is refused
     assert plan["hosts"]["gpu1"]["action"] == ("refuse" if refused else "change")
     # Nor is it passed over that the package manager did not answer.
-    plan, _hostvars = planned(own, options={"rollback": rollback}, ways_back={"gpu2": locked})
+    plan, _hostvars = planned(own, options={"rollback": rollback}, rollbacks={"gpu2": locked})
     (note,) = gpu_upgrade(plan, "plan_rows")[1]["notes"]
     assert "its package manager did not answer. It is locked." in note
     assert plan["refused"] is refused
@@ -128,14 +128,14 @@ def test_packages_that_can_be_saved_are_no_refusal():
         dict.fromkeys(HOSTS, installed),
         options={"rollback": "require"},
         cluster=cluster(gpu3=row("gpu3", held_by="gpu-upgrade", unschedulable=True)),
-        ways_back={
+        rollbacks={
             "gpu1": {"not_available": ["nvidia-driver-550"]}, "gpu2": missing,
             "gpu3": {"not_available": ["nvidia-driver-550"]},
         },
         savable={"gpu1": had, "gpu2": had, "gpu3": had},
     )  # fmt: skip
     codes = {name: [one["code"] for one in own["findings"]] for name, own in plan["hosts"].items()}
-    assert codes == {"gpu1": [], "gpu2": ["no_way_back"], "gpu3": ["no_way_back"]}
+    assert codes == {"gpu1": [], "gpu2": ["no_rollback"], "gpu3": ["no_rollback"]}
     assert "versions of cuda-toolkit-12-4:" in plan["hosts"]["gpu2"]["findings"][0]["cause"]
 
 
@@ -232,24 +232,24 @@ def test_a_mig_mode_that_may_reboot_the_node_takes_all_pods_off_it():
     assert [plan["hosts"][name]["pods"] for name in ("gpu1", "gpu2")] == ["gpu", "all"]
 
 
-def test_what_the_way_back_did_not_restore():
+def test_what_the_rollback_did_not_restore():
     record = {"driver": "550.1", "toolkit": "", "cuda": []}
     assert gpu_upgrade(record, "restored", row=record) == []
     (found,) = gpu_upgrade(record, "restored", row={**record, "driver": "565.1"})
     assert found["code"] == "not_restored"
 
 
-def test_the_gate_and_the_way_back():
+def test_the_gate_and_the_rollback():
     layer = {"layer": "nvml", "ok": False, "code": "", "cause": "it does not answer"}
     found = gpu_upgrade([layer], "gate", gates=["layers"], row={"ready": True})
     assert [one["code"] for one in found] == ["nvml_failed"]
-    assert gpu_upgrade(found, "way_back") is True
+    assert gpu_upgrade(found, "rollback") is True
     found = gpu_upgrade([], "gate", gates=["layers"], row={"ready": True}, reboot="in use")
-    assert gpu_upgrade(found, "way_back") is False
+    assert gpu_upgrade(found, "rollback") is False
     # What the cluster says of a node that was rebooted may be from before.
     before = gpu_upgrade([], "gate", gates=[], row={"ready": True, "boot_id": "old"}, boot="new")
     assert [one["code"] for one in before] == ["boot_not_reported"]
-    assert gpu_upgrade(before, "way_back") is True
+    assert gpu_upgrade(before, "rollback") is True
     for seen in ("new", None):
         row = {"ready": True, "boot_id": seen}
         assert gpu_upgrade([], "gate", gates=[], row=row, boot="new") == []

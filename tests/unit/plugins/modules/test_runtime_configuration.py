@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The way back of runtimes: the records are those that their own modules write."""
+"""The rollback of runtimes: the records are those that their own modules write."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def test_all_refusals_are_told_at_once_and_nothing_is_started():
     assert plan.refused and not plan.batches
     assert [codes(plan, one.name) for one in found] == [
         ["held_by_other"], ["unmanaged_pod"], ["plan_refused"], ["operator_driver"],
-        ["no_cluster"], ["no_way_back"], ["host_failed"], [],
+        ["no_cluster"], ["no_rollback"], ["host_failed"], [],
     ]  # fmt: skip
     assert [finding.code for finding in plan.findings] == ["canary_unknown"]
     # What time may solve is no refusal.
@@ -322,7 +322,7 @@ def test_a_server_that_runs_etcd_itself_restarts_with_its_runtime(
     ("reboot", "server", "batches"),
     [("auto", False, 3), ("never", False, 1), ("never", True, 3)],
 )
-def test_the_way_back_of_unfinished_nodes_keeps_the_quorum(reboot, server, batches):
+def test_the_rollback_of_unfinished_nodes_keeps_the_quorum(reboot, server, batches):
     """The killed run had installed their drivers, so that no step is left."""
     left = [
         host(f"gpu{number}", work=False, control_plane=server,
@@ -342,7 +342,7 @@ def test_a_package_manager_that_does_not_answer_is_told(rollback, refused):
     (found,) = plan.hosts
     told = found.findings if refused else found.blocks
     told = [one.as_problem() if refused else one for one in told]
-    assert [one["code"] for one in told] == ["no_way_back", "way_back_unknown"]
+    assert [one["code"] for one in told] == ["no_rollback", "rollback_unknown"]
     assert told[1]["cause"].endswith("its package manager did not answer. apt is locked.")
     assert plan.refused is refused
 

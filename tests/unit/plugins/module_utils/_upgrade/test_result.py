@@ -11,7 +11,7 @@ import json
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import (
-    calls_for_way_back,
+    calls_for_rollback,
     judge,
     judge_restored,
 )
@@ -136,15 +136,15 @@ def test_a_batch_does_not_take_the_quorum():
     assert not stop(["b"]) and not stop([], "c") and not stop(["b"], "c", count=5)
 
 
-def test_the_way_back_is_for_what_is_wrong_with_the_node():
-    assert calls_for_way_back([{"code": "reboot_left"}, {"code": "gpu_lost"}])
-    assert not calls_for_way_back([{"code": "gate_failed"}, {"code": "not_verified"}])
+def test_the_rollback_is_for_what_is_wrong_with_the_node():
+    assert calls_for_rollback([{"code": "reboot_left"}, {"code": "gpu_lost"}])
+    assert not calls_for_rollback([{"code": "gate_failed"}, {"code": "not_verified"}])
     # A hook before the change tells nothing of the change, also of one that an earlier run began.
-    assert not calls_for_way_back([{"code": "early_hook_failed"}])
+    assert not calls_for_rollback([{"code": "early_hook_failed"}])
     # A test that failed shows something of the GPUs, one that did not run nothing.
-    assert calls_for_way_back([{"code": "dcgm_failed"}])
-    assert not calls_for_way_back([{"code": "dcgm_not_run"}])
-    assert calls_for_way_back([{"code": "hook_failed"}])
+    assert calls_for_rollback([{"code": "dcgm_failed"}])
+    assert not calls_for_rollback([{"code": "dcgm_not_run"}])
+    assert calls_for_rollback([{"code": "hook_failed"}])
 
 
 BEFORE = {"driver": "550.1", "kernel_module": "open", "source": "nvidia", "toolkit": "1.17.8",
@@ -169,13 +169,13 @@ BEFORE = {"driver": "550.1", "kernel_module": "open", "source": "nvidia", "toolk
         ({"kernel_module": None}, {"kernel_module": "proprietary"}, []),
     ],
 )
-def test_the_way_back_has_to_arrive(record, now, missed):
+def test_the_rollback_has_to_arrive(record, now, missed):
     found = judge_restored({**BEFORE, **record}, {**BEFORE, **now})
     assert [one.code for one in found] == ["not_restored"] * len(missed)
     assert all(what in one.cause for what, one in zip(missed, found))
 
 
-def test_a_way_back_that_did_not_arrive_is_told_with_both_versions():
+def test_a_rollback_that_did_not_arrive_is_told_with_both_versions():
     (found,) = judge_restored(BEFORE, {**BEFORE, "driver": "565.1"})
     assert "550.1" in found.cause and "565.1" in found.evidence and found.next_step
 
@@ -255,7 +255,7 @@ LOST_AT_SAVE = {"failed": False, "msg": "a became unreachable", "lost_connection
         (LOST_AT_SAVE, False, "unreachable"),
     ],
 )
-def test_packages_that_are_not_saved_end_an_upgrade_only_where_a_way_back_is_required(
+def test_packages_that_are_not_saved_end_an_upgrade_only_where_a_rollback_is_required(
     answer, required, outcome
 ):
     noted = not_saved(answer, {"nvidia-open": "550.1-1"}, required=required)
@@ -271,7 +271,7 @@ def test_packages_that_are_not_saved_end_an_upgrade_only_where_a_way_back_is_req
 
 
 def test_a_warning_is_told_of_a_node_that_is_done():
-    # No package is changed, as for a MIG layout: its way back needs none.
+    # No package is changed, as for a MIG layout: its rollback needs none.
     noted = {"outcome": "done", **not_saved(FULL, {}, required=True)}
     data = told(plan(planned("a"), planned("b")), {"a": noted, "b": {"outcome": "done"}})
     assert data["ok"] and data["hosts"]["a"]["warnings"] == noted["warnings"]
@@ -306,11 +306,11 @@ def test_a_node_that_failed_has_a_next_step(outcome, began, words):
     assert ("stays out of work" in one["notes"][-1]) is began
 
 
-def test_a_way_back_that_failed_is_told_as_such():
+def test_a_rollback_that_failed_is_told_as_such():
     result = {"outcome": "failed", "began": True, "rolled_back_because": "nvml: no answer"}
     (one,) = rows(told(plan(planned("a")), {"a": result}))
     assert one["notes"][0].startswith("not restored completely; it failed, because: nvml")
-    # What failed came after the way back: a hook, or giving the node back.
+    # What failed came after the rollback: a hook, or giving the node back.
     (one,) = rows(told(plan(planned("a")), {"a": {**result, "passed": True}}))
     assert one["notes"][0] == "restored, because: nvml: no answer"
 

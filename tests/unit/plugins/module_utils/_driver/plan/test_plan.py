@@ -1191,8 +1191,8 @@ ALONG = {
         ("nvidia", "580.126.09", "595.58.03"),
     ],
 )
-def test_a_way_back_over_branches_leaves_the_packages_that_were_there(on, source, old, new):
-    """The way back of an upgrade: dpkg has the names of before, none beside, none too few."""
+def test_a_rollback_over_branches_leaves_the_packages_that_were_there(on, source, old, new):
+    """The rollback of an upgrade: dpkg has the names of before, none beside, none too few."""
 
     def bring(given, version):
         branch = version.partition(".")[0]
