@@ -4,8 +4,8 @@
 
 """What a detached job does at the moment, from the processes that it has started. Pure.
 
-Each user of a node chooses the names of their processes. Therefore only descendants of the job count,
-and the words are those of the table.
+Each user of a node chooses the names of their processes. Therefore only descendants of the job
+count, and the words are those of the table.
 """
 
 from __future__ import annotations

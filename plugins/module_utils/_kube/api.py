@@ -231,8 +231,8 @@ class Cluster:
         An item that another client changed in between (409) is tried again: ``function`` has to
         read it again. A conflict of field managers would stay one, and is not.
 
-        A server that has gone in between is not waited for by every item: if all concurrent requests
-        were lost and none was answered, the items that are left get that error.
+        A server that has gone in between is not waited for by every item: if all concurrent
+        requests were lost and none was answered, the items that are left get that error.
         """
         workers = max(1, min(at_once, len(items)))
         lost: list[KubeError] = []

@@ -247,9 +247,8 @@ def _absent(request: Request, state: State) -> Plan:
         current = state.file(path).text
         if change.text != current:
             edited = state.file(path).undo is Undo.REMOVE_LINES
-            reasons.append(
-                f"{path}: {'the lines of this collection are removed, other edits stay' if edited else 'restored'}."
-            )
+            done = "the lines of this collection are removed, other edits stay"
+            reasons.append(f"{path}: {done if edited else 'restored'}.")
     return Plan(tuple(changes), (), (), tuple(reasons))
 
 
