@@ -22,7 +22,11 @@ from .workloads import (
 
 # Codes of a pod whose log names no cause.
 _NOTHING_KNOWN = ("pod_failed", "pod_waits")
-_UNHEALTHY = re.compile(r"marked unhealthy|marking device as unhealthy", re.IGNORECASE)
+# NVIDIA's plugin says why (an Xid, an error of NVML), then names each device in its own line.
+_UNHEALTHY = (
+    re.compile(r"marking (?:it|all devices|device(?: \S+)?)(?: as)? unhealthy", re.IGNORECASE),
+    re.compile(r"marked unhealthy", re.IGNORECASE),
+)
 
 
 # Where a vendor's driver reports the faults of a GPU.
@@ -103,13 +107,13 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     seen = f"{name}: expected {count}, capacity {resource.capacity}, allocatable " + str(
         resource.allocatable
     )
-    lines = [line for line in pod.log.splitlines() if _UNHEALTHY.search(line)]
-    if resource.capacity > resource.allocatable and (lines or resource.allocatable):
+    said = _why_unhealthy(pod.log)
+    if resource.capacity > resource.allocatable and (said or resource.allocatable):
         return Finding(
             "gpu_unhealthy",
             f"{resource.capacity - resource.allocatable} of {resource.capacity} {name} on "
             f"{state.name} are unhealthy.",
-            shorten(lines[-1]) if lines else seen,
+            shorten(said) or seen,
             f"{_LOOK_AT.get(vendor_of(name), _LOOK_AT[''])}; after a repair, delete the pod "
             f"{pod.full_name}.",
         )
@@ -134,6 +138,13 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
         f"Delete the pod {pod.full_name}, so that it registers again; if that does not help, look "
         "at kubelet's journal there.",
     )
+
+
+def _why_unhealthy(log: str) -> str:
+    """Return the last line with a reason, or else the last one that names a device."""
+    lines = log.splitlines()
+    found = ([line for line in lines if words.search(line)] for words in _UNHEALTHY)
+    return next((some[-1] for some in found if some), "")
 
 
 def _is_in_crash_loop(pod: PodView) -> bool:

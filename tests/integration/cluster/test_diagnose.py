@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 
 import pytest
@@ -337,15 +338,69 @@ def test_a_second_device_plugin_that_an_operator_manages(kube, back):
     assert "gpu-operator" in one["evidence"] and HOST_A10 in one["fix"]
 
 
+def machine_a10():
+    return next(one for one in chosen() if one.name == HOST_A10)
+
+
+def ready(kube):
+    """Whether the node of the A10s is."""
+    status = json.loads(kube.kubectl("get", "node", A10, "-o", "json"))["status"]
+    return [one["status"] for one in status["conditions"] if one["type"] == "Ready"] == ["True"]
+
+
+def plugin_of_a10(kube):
+    """Return the name of the plugin's pod, and its process as the node sees it."""
+    items = json.loads(plugin_pods(kube))["items"]
+    (name,) = (one["metadata"]["name"] for one in items if one["spec"]["nodeName"] == A10)
+    # The kernel has the first 15 characters of its name.
+    return name, execute(machine_a10(), "pgrep", "--exact", "nvidia-device-p").strip()
+
+
+def fix(kube, one):
+    """Do what a finding says, with the kubectl of this cluster."""
+    kube.kubectl(*shlex.split(one["fix"].partition("kubectl ")[2]))
+
+
+def test_a_plugin_whose_socket_the_kubelet_has_lost(kube, back):
+    machine = machine_a10()
+    name, process = plugin_of_a10(kube)
+    back(lambda: execute(machine, "systemctl", "start", "kubelet"))
+    back(lambda: execute(machine, "kill", "-CONT", process, check=False))
+    # A kubelet that starts removes all sockets, and this plugin does not notice.
+    execute(machine, "kill", "-STOP", process)
+    execute(machine, "systemctl", "restart", "kubelet")
+    wait_for(lambda: allocatable(kube) == {L4: "4"} and ready(kube))
+    _run, result = diagnose("socket-lost")
+    print(json.dumps(result["findings"], indent=1))
+    assert errors(result) == {HOST_A10: ["not_registered"]}, result["findings"]
+    (one,) = (one for one in result["findings"] if one["severity"] == "error")
+    assert f"kubegpu/{name} is Running, but kubelet on {A10} offers no {GPU}" in one["cause"]
+    # The last of its log: it has not seen that it has to register again.
+    assert one["evidence"].endswith(f"Registered device plugin for '{GPU}' with Kubelet")
+    fix(kube, one)
+    wait_for(lambda: allocatable(kube) == {A10: "2", L4: "4"}, 600)
+
+
+def test_a_gpu_that_the_plugin_has_marked_unhealthy(kube, back):
+    machine = machine_a10()
+    name, process = plugin_of_a10(kube)
+    uuid = f"GPU-5ca1ab1e-0000-4000-8000-{1:012d}"
+    # With its pod goes what is written there.
+    back(lambda: kube.kubectl("-n", "kubegpu", "delete", "pod", name, "--ignore-not-found"))
+    execute(machine, "tee", f"/proc/{process}/root/tmp/standin-xids", stdin=f"69 {uuid}\n")
+    wait_for(lambda: allocatable(kube) == {A10: "1", L4: "4"})
+    _run, result = diagnose("unhealthy")
+    print(json.dumps(result["findings"], indent=1))
+    assert errors(result) == {HOST_A10: ["gpu_unhealthy"]}, result["findings"]
+    (one,) = (one for one in result["findings"] if one["severity"] == "error")
+    assert one["cause"] == f"1 of 2 {GPU} on {A10} are unhealthy."
+    assert f"Xid=69 on Device={uuid}; marking device as unhealthy." in one["evidence"]
+    fix(kube, one)
+    wait_for(lambda: allocatable(kube) == {A10: "2", L4: "4"}, 600)
+
+
 def test_a_kubelet_that_does_not_run_and_a_host_that_no_node_is_called_like(kube, back):
-    machine = next(one for one in chosen() if one.name == HOST_A10)
-
-    def ready():
-        conditions = json.loads(kube.kubectl("get", "node", A10, "-o", "json"))["status"][
-            "conditions"
-        ]
-        return [one["status"] for one in conditions if one["type"] == "Ready"] == ["True"]
-
+    machine = machine_a10()
     _run, result = diagnose(
         "node-unknown", "--limit", HOST_A10,
         gpu_node_labels_node_name="nowhere", gpu_node_labels_match="name",
@@ -353,10 +408,10 @@ def test_a_kubelet_that_does_not_run_and_a_host_that_no_node_is_called_like(kube
     assert errors(result) == {HOST_A10: ["node_unknown"]}, result["findings"]
 
     # Before its GPUs are counted: those of a node that is not ready stay as they were.
-    back(lambda: wait_for(ready))
+    back(lambda: wait_for(lambda: ready(kube)))
     back(lambda: execute(machine, "systemctl", "start", "kubelet"))
     execute(machine, "systemctl", "stop", "kubelet")
-    wait_for(lambda: not ready())
+    wait_for(lambda: not ready(kube))
     _run, result = diagnose("node-not-ready")
     assert errors(result) == {HOST_A10: ["node_not_ready"]}, result["findings"]
 

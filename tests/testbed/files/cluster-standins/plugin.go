@@ -396,7 +396,33 @@ func newServer(made *config, resource string, devices []gpu) *server {
 		}
 	}
 	socket := "nvidia-" + strings.TrimPrefix(one.name, "nvidia.com/") + ".sock"
-	return &server{resource: one.name, socket: socket, ids: ids, allocate: one.allocate}
+	return &server{resource: one.name, socket: socket, ids: ids, allocate: one.allocate, broken: one.broken}
+}
+
+// xids is a file that a test puts into the plugin's container, with what NVML would tell the real one:
+// "XID UUID" in each line.
+const xids = "/tmp/standin-xids"
+
+// broken returns the devices of GPUs with an Xid.
+func (o *offer) broken(unhealthy map[string]bool) []string {
+	text, err := os.ReadFile(xids)
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, line := range strings.Split(string(text), "\n") {
+		words := strings.Fields(line)
+		if len(words) != 2 {
+			continue
+		}
+		for id, device := range o.gpus {
+			if device.uuid == words[1] && !unhealthy[id] {
+				klog.Infof("XidCriticalError: Xid=%s on Device=%s; marking device as unhealthy.", words[0], id)
+				found = append(found, id)
+			}
+		}
+	}
+	return found
 }
 
 // allocate tells the runtime by environment or by mounts which devices a container gets.

@@ -92,12 +92,14 @@ func startAll(serving []*server) bool {
 }
 
 // server is one resource that the kubelet knows. allocate says what a container with some of its
-// devices gets; held are the device files that are open while it serves.
+// devices gets; held are the device files that are open while it serves. broken, where there is one,
+// returns the devices that have broken and are not among the unhealthy ones.
 type server struct {
 	resource string
 	socket   string
 	ids      []string
 	allocate func(ids []string) (*api.ContainerAllocateResponse, error)
+	broken   func(unhealthy map[string]bool) []string
 	held     []*os.File
 	grpc     *grpc.Server
 	done     chan struct{}
@@ -166,20 +168,46 @@ func (s *server) GetDevicePluginOptions(context.Context, *api.Empty) (*api.Devic
 	return &api.DevicePluginOptions{}, nil
 }
 
-// ListAndWatch tells the devices once: a stand-in does not break.
+// ListAndWatch tells the devices, and again when some of them have broken. As of the real plugin, they
+// stay unhealthy until the plugin starts again.
 func (s *server) ListAndWatch(_ *api.Empty, stream api.DevicePlugin_ListAndWatchServer) error {
-	var devices []*api.Device
-	for _, id := range s.ids {
-		devices = append(devices, &api.Device{ID: id, Health: api.Healthy})
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	unhealthy := map[string]bool{}
+	for {
+		var devices []*api.Device
+		for _, id := range s.ids {
+			health := api.Healthy
+			if unhealthy[id] {
+				health = api.Unhealthy
+			}
+			devices = append(devices, &api.Device{ID: id, Health: health})
+		}
+		if err := stream.Send(&api.ListAndWatchResponse{Devices: devices}); err != nil {
+			return err
+		}
+		for told := len(unhealthy); told == len(unhealthy); {
+			select {
+			case <-s.done:
+				return nil
+			case <-stream.Context().Done():
+				return nil
+			case <-ticker.C:
+				s.mark(unhealthy)
+			}
+		}
 	}
-	if err := stream.Send(&api.ListAndWatchResponse{Devices: devices}); err != nil {
-		return err
+}
+
+// mark adds what has broken.
+func (s *server) mark(unhealthy map[string]bool) {
+	if s.broken == nil {
+		return
 	}
-	select {
-	case <-s.done:
-	case <-stream.Context().Done():
+	for _, id := range s.broken(unhealthy) {
+		klog.Infof("'%s' device marked unhealthy: %s", s.resource, id)
+		unhealthy[id] = true
 	}
-	return nil
 }
 
 // GetPreferredAllocation prefers nothing.

@@ -190,6 +190,22 @@ def test_how_many_gpus_are_unhealthy_is_told():
     assert (short.finding.code, "GPU-1" in short.finding.cause) == ("gpu_unhealthy", True)
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "XidCriticalError: Xid=69 on Device=GPU-1; marking device as unhealthy.",
+        "Error waiting for event: Unknown Error; Marking all devices as unhealthy",
+        "unable to get device handle from UUID: Not Found; marking it as unhealthy",
+        "Marking device GPU-1 as unhealthy: Unknown Error",
+    ],
+)
+def test_why_a_gpu_is_unhealthy_is_the_evidence(reason):
+    """The plugin gives the reason (internal/rm/health.go) before it marks (plugin/server.go)."""
+    log = f"{reason}\n'nvidia.com/gpu' device marked unhealthy: GPU-1\n"
+    short = cause(node(gpus=3, capacity=4, labels=MARKER), plugin_pod(log))
+    assert (short.finding.code, short.finding.evidence) == ("gpu_unhealthy", reason)
+
+
 def test_another_number_than_expected():
     short = cause(node(gpus=2, labels=MARKER), plugin_pod())
     assert short.finding.code == "wrong_count"
