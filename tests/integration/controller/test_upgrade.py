@@ -15,8 +15,10 @@ import os
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.compatibility import minor
 from tests.integration.controller.standin_cluster import NEW, OLD, Upgrades
 from tests.unit.fixtures.mig_node import MigNode, card
+from tests.unit.fixtures.node_facts import node
 
 pytestmark = pytest.mark.full(why="the decisions are in unit tests; each run takes many seconds")
 
@@ -98,6 +100,51 @@ def test_a_bad_canary_gets_its_driver_back_and_nobody_else_is_touched(nodes):
     assert "1 failed (gpu1), and gpu_upgrade_max_failed allows none" in report["stopped"]
     assert nodes.held() == {} and nodes.records() == []
     assert {host for host, _name, _state in changes(run)} == {"gpu1"}
+
+
+def cuda(*versions):
+    """Return the fact of toolkits from packages; the first one is the default."""
+    toolkits = [
+        {
+            "version": version,
+            "path": f"/usr/local/cuda-{minor(version)}",
+            "default": version == versions[0],
+            "source": "package",
+            "uninstaller": None,
+        }
+        for version in sorted(versions)
+    ]
+    packages = {
+        f"cuda-toolkit-{minor(version).replace('.', '-')}": f"{version}-1" for version in versions
+    }
+    return {**node()["cuda"], "toolkits": toolkits, "packages": packages, "held": True}
+
+
+def test_a_bad_canary_gets_its_cuda_toolkit_back(nodes, tmp_path):
+    """Also if extra variables, which are the strongest, ask for the new one; that one stays."""
+    before, both = cuda("12.4.1"), ("12.6.3", "12.4.1")
+    for name in ("before", "after"):
+        facts = json.loads((tmp_path / name).read_text(encoding="utf-8"))
+        (tmp_path / name).write_text(json.dumps({**facts, "cuda": before}), encoding="utf-8")
+    # By the versions that the role was called with.
+    later = {"12.6": cuda(*both), "12.4.1": cuda(*both[::-1])}
+    own = {"gpu1": {"standin_sick": True, "standin_cuda": later}}
+    run, report = nodes.upgrade(
+        hosts(2, **own), "--extra-vars", json.dumps({"cuda_toolkit_versions": ["12.6"]})
+    )
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "rolled_back", "gpu2": "not_started"}
+    one = report["hosts"]["gpu1"]
+    assert one["from"]["cuda"] == ["12.4.1"] and one["to"]["cuda"] == sorted(both)
+    assert (one["from"]["driver"], one["to"]["driver"]) == (OLD, OLD) and one["findings"] == []
+    assert "A GPU does not answer." in one["rolled_back_because"]
+    calls = [
+        name for _host, name, _state in changes(run) if name in ("nvidia_driver", "cuda_toolkit")
+    ]
+    assert calls == ["nvidia_driver", "cuda_toolkit"] * 2
+    asked = json.loads((tmp_path / "done" / "gpu1.cuda").read_text(encoding="utf-8"))
+    assert (asked["versions"], asked["default"]) == (["12.4.1"], "")
+    assert nodes.held() == {} and nodes.records() == []
 
 
 def test_a_failure_that_is_allowed_does_not_stop_the_others(nodes):
