@@ -94,6 +94,10 @@ class ActionModule(ActionBase):
             after = "after" if done.exists() or task_vars.get("standin_done") else "before"
             facts = json.loads((place / after).read_text())
             facts.update(task_vars.get("standin_facts", {{}}))
+            if (place / "done" / f"{{host}}.cuda").exists():
+                versions = json.loads((place / "done" / f"{{host}}.cuda").read_text())["versions"]
+                # What is on the node after these versions were asked for.
+                facts["cuda"] = task_vars["standin_cuda"][" ".join(versions)]
             return {{**result, "ansible_facts": {{"gpu_node": facts}}}}
         if NAME == "gpu_node_verify":
             layer = {{"layer": "pci", "ok": True, "subject": "", "cause": "", "proof": "one GPU"}}
@@ -111,6 +115,8 @@ class ActionModule(ActionBase):
             done.unlink(missing_ok=True)
         elif NAME == "nvidia_driver":
             done.touch()
+        elif NAME == "cuda_toolkit" and "standin_cuda" in task_vars:
+            (place / "done" / f"{{host}}.cuda").write_text(json.dumps(self._task.args))
         missing, packages = task_vars.get("standin_missing", []), {{}}
         if NAME == "package_set" and self._task.args.get("state") == "saved":
             # What no repository has may be in the cache of the package manager.

@@ -15,8 +15,10 @@ import os
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.compatibility import minor
 from tests.integration.controller.standin_cluster import NEW, OLD, Upgrades
 from tests.unit.fixtures.mig_node import MigNode, card
+from tests.unit.fixtures.node_facts import node
 
 pytestmark = pytest.mark.full(why="the decisions are in unit tests; each run takes many seconds")
 
@@ -98,6 +100,57 @@ def test_a_bad_canary_gets_its_driver_back_and_nobody_else_is_touched(nodes):
     assert "1 failed (gpu1), and gpu_upgrade_max_failed allows none" in report["stopped"]
     assert nodes.held() == {} and nodes.records() == []
     assert {host for host, _name, _state in changes(run)} == {"gpu1"}
+
+
+def cuda(default, sources):
+    """Return the fact of CUDA toolkits, by version where each is from."""
+    toolkits = [
+        {
+            "version": version,
+            "path": f"/usr/local/cuda-{minor(version)}",
+            "default": version == default,
+            "source": source,
+            "uninstaller": None,
+        }
+        for version, source in sources.items()
+    ]
+    packages = {
+        f"cuda-toolkit-{minor(version).replace('.', '-')}": f"{version}-1"
+        for version, source in sources.items()
+        if source == "package"
+    }
+    return {**node()["cuda"], "toolkits": toolkits, "packages": packages, "held": True}
+
+
+def test_a_bad_canary_gets_its_cuda_toolkit_back(nodes, tmp_path):
+    """Also if extra variables, which are the strongest, ask for the new one; that one stays."""
+    first, second = "12.4.1", "12.6.3"
+    both = {first: "package", second: "runfile"}
+    for name in ("before", "after"):
+        facts = json.loads((tmp_path / name).read_text(encoding="utf-8"))
+        facts["cuda"] = cuda(first, {first: "package"})
+        (tmp_path / name).write_text(json.dumps(facts), encoding="utf-8")
+    # By the versions that the role was called with.
+    later = {version: cuda(version, both) for version in both}
+    own = {"gpu1": {"standin_sick": True, "standin_cuda": later}}
+    runfile = {
+        "url": f"https://x.example/cuda_{second}_linux.run",
+        "checksum": f"sha256:{'a' * 64}",
+    }
+    wanted = {"cuda_toolkit_versions": [second], "cuda_toolkit_runfiles": {second: runfile}}
+    run, report = nodes.upgrade(hosts(2, **own), "--extra-vars", json.dumps(wanted))
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "rolled_back", "gpu2": "not_started"}, run.screen
+    one = report["hosts"]["gpu1"]
+    assert one["from"]["cuda"] == [first] and one["to"]["cuda"] == [first, second]
+    assert (one["from"]["driver"], one["to"]["driver"]) == (OLD, OLD) and one["findings"] == []
+    assert "A GPU does not answer." in one["rolled_back_because"]
+    parts = ("nvidia_driver", "cuda_toolkit")
+    assert [name for _host, name, _state in changes(run) if name in parts] == [*parts, *parts]
+    asked = json.loads((tmp_path / "done" / "gpu1.cuda").read_text(encoding="utf-8"))
+    # Nothing of the new one is asked for.
+    assert [asked[name] for name in ("versions", "default", "runfiles")] == [[first], "", {}]
+    assert nodes.held() == {} and nodes.records() == []
 
 
 def test_a_failure_that_is_allowed_does_not_stop_the_others(nodes):

@@ -351,6 +351,7 @@ def test_all_nodes_are_upgraded_and_keep_their_packages(upgrade):
 
 
 def test_a_second_node_that_fails_the_gate_goes_back_and_the_third_follows(nodes, upgrade):
+    packages = shell(nodes[SECOND], PACKAGES).splitlines()
     with faulty(nodes[SECOND], OLD):
         run, report = upgrade(version=OLD, gpu_upgrade_max_failed=1)
     assert run.status == 2, run.output
@@ -358,6 +359,8 @@ def test_a_second_node_that_fails_the_gate_goes_back_and_the_third_follows(nodes
     assert report["hosts"][SECOND]["to"]["driver"] == NEW
     assert report["hosts"][SECOND]["rolled_back_because"]
     assert loaded() == {FIRST: OLD, SECOND: NEW, THIRD: OLD} and left() == set()
+    assert shell(nodes[SECOND], PACKAGES).splitlines() == packages
+    assert dpkg_is_consistent(nodes[SECOND])
 
 
 def test_packages_with_the_branch_in_their_name_are_gone_after_the_rollback(nodes, upgrade):
