@@ -21,15 +21,30 @@ from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
 from tests.unit.fixtures.node_facts import node
 
 pytestmark = pytest.mark.full(why="plugins of more vendors; test_site.py has one on a real kubelet")
-PLAY = """
+# Facts and groups as the playbook groups makes them.
+READ = """
 - hosts: all
   gather_facts: false
   tasks:
     - ansible.builtin.set_fact:
         gpu_node: "{{ facts }}"
         cacheable: true
-    - ansible.builtin.include_tasks: "{{ playbooks }}/{{ tasks }}.yml"
+    - ansible.builtin.add_host:
+        name: "{{ item.host }}"
+        groups: "{{ item.groups }}"
+      loop: "{{ ansible_play_hosts | kubegpu.nodes.gpu_hosts(hostvars, 'groups') }}"
+      changed_when: false
 """
+PLAYBOOK = """
+- import_playbook: kubegpu.nodes.{name}
+"""
+TASKS = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.import_tasks: {folder}/{name}.yml
+"""
+SITE, PLAN, TEARDOWN = "cluster_nodes", "plan_kubernetes", "teardown_device_plugins"
 LABEL = "kubegpu.nodes/gpu"
 # A node, its facts and what its kubelet reports.
 HOSTS = {
@@ -60,17 +75,18 @@ def play(api, tmp_path):
     hosts["vendor-both"]["gpu_monitoring_enabled"] = "{{ only_here | default(false) }}"
     variables = {
         "kubegpu_kube": {"kubeconfig": str(api.kubeconfig)},
-        "playbooks": f"{collections()}/ansible_collections/kubegpu/nodes/playbooks/tasks",
         # No controller makes pods here, so that the rollout is not waited for.
         **{f"{vendor}_device_plugin_wait_timeout": 1 for vendor in ("nvidia", "amd", "intel")},
     }
     (tmp_path / "inventory.yml").write_text(
         yaml.safe_dump({"all": {"hosts": hosts, "vars": variables}})
     )
-    (tmp_path / "play.yml").write_text(PLAY)
+    folder = f"{collections()}/ansible_collections/kubegpu/nodes/playbooks/tasks"
 
-    def run(tasks, *arguments, **options):
-        return run_play(tmp_path, *arguments, tasks=tasks, **options)
+    def run(name, *arguments, **options):
+        text = (PLAYBOOK if name == SITE else TASKS).format(folder=folder, name=name)
+        (tmp_path / "play.yml").write_text(READ + text)
+        return run_play(tmp_path, *arguments, **options)
 
     yield run
     cluster_made.delete(api, [*HOSTS])
@@ -92,10 +108,10 @@ def selected(api, spec):
 def test_s17_each_vendor_gets_its_own_plugin_and_nothing_is_left(api, play):
     labeller = {"amd_device_plugin_labeller": True}
     # Without --diff, with which each object is a call of its own (test_five_nodes.py has it).
-    checked = play("kubernetes", "--check", **labeller)
+    checked = play(SITE, "--check", **labeller)
     assert checked.status == 0, checked.output
     assert daemonsets(api) == {}
-    first = play("kubernetes", **labeller)
+    first = play(SITE, **labeller)
     assert first.status == 0, first.output
     assert checked.changed == first.changed > 0, checked.output + first.output
     plugins = daemonsets(api)
@@ -105,13 +121,13 @@ def test_s17_each_vendor_gets_its_own_plugin_and_nothing_is_left(api, play):
         "kubegpu-amd-node-labeller": {"vendor-both"},
         "kubegpu-intel-device-plugin": {"vendor-intel"},
     }
-    again = play("kubernetes", **labeller)
+    again = play(SITE, **labeller)
     assert (again.status, again.changed) == (0, 0), again.output
     # What is no longer asked for is removed, and nothing else.
-    assert play("kubernetes").changed == 1
+    assert play(SITE).changed == 1
     assert set(plugins) - set(daemonsets(api)) == {"kubegpu-amd-node-labeller"}
     # As the playbook teardown has it.
-    gone = play("teardown_device_plugins", gpu_verify_result={"plugins": ["amd", "intel"]})
+    gone = play(TEARDOWN, gpu_verify_result={"plugins": ["amd", "intel"]})
     assert gone.status == 0, gone.output
     assert daemonsets(api) == {}
     left = api.kubectl("get", "clusterroles,clusterrolebindings,runtimeclasses", "-o", "name")
@@ -119,9 +135,9 @@ def test_s17_each_vendor_gets_its_own_plugin_and_nothing_is_left(api, play):
     assert "kubegpu" not in api.kubectl("get", "namespaces", "-o", "name")
 
 
-@pytest.mark.parametrize("tasks", ["kubernetes", "plan_kubernetes"])
-def test_hosts_that_differ_in_what_is_deployed_are_named_and_nothing_is_done(api, play, tasks):
-    done = play(tasks, only_here=True)
+@pytest.mark.parametrize("name", [SITE, PLAN])
+def test_hosts_that_differ_in_what_is_deployed_are_named_and_nothing_is_done(api, play, name):
+    done = play(name, only_here=True)
     assert done.status != 0 and done.changed == 0, done.output
     said = " ".join(done.output.split())
     assert "gpu_monitoring_enabled differs between vendor-both and vendor-intel" in said
@@ -138,8 +154,8 @@ def test_s17_a_node_that_does_not_offer_its_gpus_says_why(api, play):
     facts["gpus"] = facts["gpus"][1:]
     extra = {**facts["device_nodes"][-1], "address": "0000:46:00.0"}
     facts["device_nodes"] = [*facts["device_nodes"], extra]
-    done = play("kubernetes", "--limit", name, facts=facts)
+    done = play(SITE, "--limit", name, facts=facts)
     assert done.status != 0
     assert "expected is amd.com/gpu: 3" in " ".join(done.output.split())
-    gone = play("teardown_device_plugins", "--limit", name, gpu_verify_result={"plugins": ["amd"]})
+    gone = play(TEARDOWN, "--limit", name, gpu_verify_result={"plugins": ["amd"]})
     assert gone.status == 0, gone.output
