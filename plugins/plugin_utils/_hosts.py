@@ -151,6 +151,11 @@ def _in_cluster(variables: Variables) -> bool:
     return bool(kube.get("kubeconfig") or kube.get("host"))
 
 
+def _is_enabled(variables: Variables, role: str, *, default: bool = False) -> bool:
+    """Return whether the host's own variables enable a role."""
+    return boolean(variables.get(f"{role}_enabled", default), strict=False)
+
+
 def _has_failed(variables: Variables) -> bool:
     return bool(variables.get("kubegpu_failure"))
 
@@ -205,7 +210,7 @@ def _can_verify(variables: Variables) -> bool:
     node = facts(variables)
     return (
         node is not None
-        and boolean(variables.get("gpu_verify_enabled", True), strict=False)
+        and _is_enabled(variables, "gpu_verify", default=True)
         and not _has_failed(variables)
         # A driver that is not managed here may be installed later: nothing to verify yet.
         and (node["driver"]["loaded"] is not None or _has_kernel_driver(node))
@@ -228,8 +233,8 @@ def _offers(variables: Variables, vendor: str) -> bool:
 
 def _uses_amd(variables: Variables, *roles: str) -> bool:
     """Return whether one of the roles is asked for on a host with AMD GPUs."""
-    enabled = (variables.get(f"{role}_enabled", False) for role in roles or AMD_ROLES)
-    return any(boolean(one, strict=False) for one in enabled) and _offers(variables, "amd")
+    enabled = any(_is_enabled(variables, role) for role in roles or AMD_ROLES)
+    return enabled and _offers(variables, "amd")
 
 
 def _has_amd(variables: Variables) -> bool:
@@ -254,20 +259,15 @@ def _is_monitored(variables: Variables) -> bool:
     node = facts(variables)
     exporter = (node or {}).get("exporter") or {}
     gpus = node is not None and bool(node["gpus"] or exporter.get("expected_gpus"))
-    enabled = boolean(variables.get("gpu_monitoring_enabled", False), strict=False)
+    enabled = _is_enabled(variables, "gpu_monitoring")
     method = variables.get("gpu_monitoring_method", "auto")
     on_host = method != "kubernetes" and (method != "auto" or not _in_cluster(variables))
     return gpus and enabled and on_host
 
 
-def _uses_dra(variables: Variables) -> bool:
-    """Return whether the DRA driver is asked for."""
-    return boolean(variables.get("nvidia_dra_driver_enabled", False), strict=False)
-
-
 def _needs_cluster_parts(variables: Variables) -> bool:
     """Return whether the cluster gets monitoring or a device plugin of AMD or Intel."""
-    return boolean(variables.get("gpu_monitoring_enabled", False), strict=False) or any(
+    return _is_enabled(variables, "gpu_monitoring") or any(
         _offers(variables, vendor) for vendor in IN_KERNEL
     )
 
@@ -280,8 +280,7 @@ def _has_exporter(variables: Variables) -> bool:
 
 def _is_verified(variables: Variables) -> bool:
     """Return whether the table of a verification shows the host."""
-    enabled = boolean(variables.get("gpu_verify_enabled", True), strict=False)
-    return enabled and _vendor(variables) != "none"
+    return _is_enabled(variables, "gpu_verify", default=True) and _vendor(variables) != "none"
 
 
 _SELECT: Mapping[str, Callable[[Variables], bool]] = {
@@ -319,7 +318,7 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
         and (variables.get("gpu_monitoring_host_plan") or {}).get("action") in ("none", "change")
     ),
     "exporter": _has_exporter,
-    "dra_enabled": _uses_dra,
+    "dra_enabled": lambda variables: _is_enabled(variables, "nvidia_dra_driver"),
     "cluster_parts": _needs_cluster_parts,
     "reported": lambda variables: bool(variables.get("kubegpu_report_dir")),
 }
