@@ -12,6 +12,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_options
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     known_names,
     prefixed,
@@ -32,6 +33,8 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._specifications impo
 
 _NEXT_STEP = f"Next step: correct the name; {UNKNOWN} (warn, fail, ignore) says what follows."
 _STRICTNESS = "ignore warn fail"
+
+preload_options()
 
 
 class ActionModule(ActionBase):

@@ -44,10 +44,8 @@ options:
         P(kubegpu.nodes.amd_container_toolkit#role) changes something, and V(amd_teardown) those
         that have a part of them.
       - V(failed) selects hosts with the fact C(kubegpu_failure), which the playbooks set, and
-        V(not_failed) the others. V(any_failure) selects hosts with that fact or with
-        C(kubegpu_prometheus_failure), which the playbooks set for a host whose Prometheus could not
-        be changed. V(not_kept) selects all but those that a teardown leaves as they are, because
-        their MIG layout cannot be restored.
+        V(not_failed) the others. V(not_kept) selects all but those that a teardown leaves as they
+        are, because their MIG layout cannot be restored.
       - V(driver) selects hosts with a loaded driver that did not fail, and V(changed) those of them
         whose node, labels or device plugin this run changed, so that no reboot or restart is left
         to do; with C(gpu_verify_all), unchanged ones as well. V(verified) selects hosts that have
@@ -55,23 +53,24 @@ options:
       - V(monitored) selects hosts with a GPU of any vendor that get an exporter of their own
         (C(gpu_monitoring_enabled)), V(monitoring_work) those on which the plan of
         P(kubegpu.nodes.gpu_monitoring#role) changes something, V(scraped) those whose plan is no
-        refusal, and V(exporter) those on which this collection has set one up. V(reported)
-        selects hosts with a folder for reports (C(kubegpu_report_dir)).
+        refusal, and V(exporter) those on which this collection has set one up.
       - V(dra_enabled) selects hosts for which the DRA driver is asked for
         (C(nvidia_dra_driver_enabled)), and V(cluster_parts) those for which a cluster gets
         monitoring (C(gpu_monitoring_enabled)) or the device plugin of AMD or Intel.
       - V(groups) returns the inventory groups of the hosts with facts, which are C(kubegpu_) with
         each vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
-        C(kubegpu_none)), C(kubegpu_gpu) for any of these vendors, and C(kubegpu_cluster) if its
-        variable C(kubegpu_kube) has C(kubeconfig) or C(host). A host with a wrong value of a
-        variable, as M(kubegpu.nodes.fleet_variables) found it and the playbook
-        C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
+        C(kubegpu_none)), C(kubegpu_gpu) for any of these vendors, C(kubegpu_cluster) if its
+        variable C(kubegpu_kube) has C(kubeconfig) or C(host), and C(kubegpu_monitored) if it gets
+        an exporter of its own. A host with a wrong value of a variable, as
+        M(kubegpu.nodes.fleet_variables) found it and the playbook C(kubegpu.nodes.groups) keeps it,
+        is in C(kubegpu_refused) and C(kubegpu_failed) instead. A host with a folder for reports
+        (C(kubegpu_report_dir)) is also in C(kubegpu_reported), with facts or without.
     type: str
     choices:
       [facts, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions, mig_teardown,
-      amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, any_failure, not_kept,
-      driver, changed, verified, groups, monitored, monitoring_work, scraped, reported, exporter,
-      dra_enabled, cluster_parts]
+      amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
+      changed, verified, groups, monitored, monitoring_work, scraped, exporter, dra_enabled,
+      cluster_parts]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster

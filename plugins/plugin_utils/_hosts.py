@@ -59,24 +59,32 @@ def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select
 
 
 def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, Any]]:
-    """Return the groups of the hosts that have facts: by vendors of the GPUs, and of a cluster.
+    """Return the groups of hosts: by their facts, and by what their variables ask for.
 
-    A host with a wrong value that applies to it is in ``kubegpu_refused`` only, so that no other
-    play runs on it.
+    Later plays read these groups, not the variables of all hosts of the inventory.
     """
-    found = []
-    for host in select_hosts(hosts, hostvars, "facts"):
-        variables = hostvars[host]
-        vendors = _vendors(variables)
-        groups = [
-            *(f"kubegpu_{vendor}" for vendor in vendors or ["none"]),
-            *(["kubegpu_gpu"] if vendors else []),
-            *(["kubegpu_cluster"] if _in_cluster(variables) else []),
-        ]
-        if wrong_values(host, variables):
-            groups = ["kubegpu_refused"]
-        found.append({"host": host, "groups": groups})
-    return found
+    groups = {host: _groups(host, hostvars[host]) for host in hosts if host in hostvars}
+    return [{"host": host, "groups": found} for host, found in groups.items() if found]
+
+
+def _groups(host: str, variables: Variables) -> list[str]:
+    """Return the groups of a host; without facts it has only that of reports.
+
+    One with a wrong value that applies to it has failed, and no play that changes nodes runs on it.
+    """
+    reported = ["kubegpu_reported"] if variables.get("kubegpu_report_dir") else []
+    if facts(variables) is None:
+        return reported
+    if wrong_values(host, variables):
+        return ["kubegpu_refused", "kubegpu_failed", *reported]
+    vendors = _vendors(variables)
+    return [
+        *(f"kubegpu_{vendor}" for vendor in vendors or ["none"]),
+        *(["kubegpu_gpu"] if vendors else []),
+        *(["kubegpu_cluster"] if _in_cluster(variables) else []),
+        *(["kubegpu_monitored"] if _is_monitored(variables) else []),
+        *reported,
+    ]
 
 
 def wrong_values(host: str, variables: Variables) -> Sequence[Mapping[str, Any]]:
@@ -301,9 +309,6 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "waiting": lambda variables: variables.get("kubegpu_begun") is not True,
     "failed": _has_failed,
     "not_failed": lambda variables: not _has_failed(variables),
-    "any_failure": lambda variables: (
-        _has_failed(variables) or bool(variables.get("kubegpu_prometheus_failure"))
-    ),
     "not_kept": lambda variables: not _is_kept(variables),
     "driver": _can_verify,
     "verified": _is_verified,
@@ -320,5 +325,4 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "exporter": _has_exporter,
     "dra_enabled": lambda variables: _is_enabled(variables, "nvidia_dra_driver"),
     "cluster_parts": _needs_cluster_parts,
-    "reported": lambda variables: bool(variables.get("kubegpu_report_dir")),
 }

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Import the code of the plans once, before Ansible forks."""
+"""Import code once, before Ansible forks, instead of once in each process."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import importlib
 from collections.abc import Mapping, Sequence
 
 _PLUGINS = "ansible_collections.kubegpu.nodes.plugins"
+# What checks the variables of each fleet and, later, plans its nodes.
+_OPTIONS = ("module_utils._driver.options", "module_utils._toolkit.options")
 # By what the filter gpu_hosts selects.
 _FOR_PLANS: Mapping[str, Sequence[str]] = {
     "facts": (
-        "module_utils._driver.options",
+        *_OPTIONS,
         "module_utils._driver.plan.plan",
-        "module_utils._toolkit.options",
         "module_utils._toolkit.plan",
         "plugin_utils._report.hosts",
         # Of the actions.
@@ -32,13 +33,21 @@ _FOR_PLANS: Mapping[str, Sequence[str]] = {
 }
 
 
+def preload_options() -> None:
+    """Import the readers of options; for an action's file, which is imported before the fork."""
+    _preload(_OPTIONS)
+
+
 def preload_plans(select: str) -> None:
     """Import the modules that plans of the selected hosts need.
 
-    Ansible evaluates a play's hosts before it forks a process for each task and host. A module
-    imported then is loaded once, instead of once in each process.
+    Ansible evaluates a play's hosts before it forks a process for each task and host.
 
     :param select: the argument of the filter ``gpu_hosts``.
     """
-    for name in _FOR_PLANS.get(select, ()):
+    _preload(_FOR_PLANS.get(select, ()))
+
+
+def _preload(names: Sequence[str]) -> None:
+    for name in names:
         importlib.import_module(f"{_PLUGINS}.{name}")

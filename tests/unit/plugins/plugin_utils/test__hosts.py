@@ -42,9 +42,6 @@ def test_hosts_with_facts_work_and_failures():
     assert select("waiting") == [host for host in hostvars if host != "b"]
     assert select("failed") == ["unreachable"]
     assert select("not_failed") == [host for host in hostvars if host != "unreachable"]
-    hostvars["a"]["kubegpu_prometheus_failure"] = {"task": "Targets"}
-    assert (select("failed"), select("any_failure")) == (["unreachable"], ["a", "unreachable"])
-    assert "a" in select("not_failed")
     assert select_hosts(["a"], {}, "facts") == select_hosts(["a"], {}, "work") == []
 
 
@@ -186,12 +183,19 @@ def test_groups_of_hosts():
         "gpu1": host("nvidia", kubegpu_kube={"kubeconfig": "/root/kubeconfig"}),
         "gpu2": host("amd", kubegpu_kube={"kubeconfig": ""}),
         "cpu1": host(kubegpu_kube={"host": "https://127.0.0.1:6443"}),
+        "gpu3": host("nvidia", gpu_monitoring_enabled=True, kubegpu_report_dir="report"),
         "unreachable": {},
+        "unreachable, with a report": {"kubegpu_report_dir": "report"},
     }
-    assert host_groups([*hostvars], hostvars) == [
+    assert host_groups([*hostvars, "not in the inventory"], hostvars) == [
         {"host": "gpu1", "groups": ["kubegpu_nvidia", "kubegpu_gpu", "kubegpu_cluster"]},
         {"host": "gpu2", "groups": ["kubegpu_amd", "kubegpu_gpu"]},
         {"host": "cpu1", "groups": ["kubegpu_none", "kubegpu_cluster"]},
+        {
+            "host": "gpu3",
+            "groups": ["kubegpu_nvidia", "kubegpu_gpu", "kubegpu_monitored", "kubegpu_reported"],
+        },
+        {"host": "unreachable, with a report", "groups": ["kubegpu_reported"]},
     ]
 
 
@@ -210,11 +214,11 @@ def test_a_host_with_a_wrong_value_is_refused_where_it_counts():
         "cpu2": host(__kubegpu_variables=kept, **cluster),
     }
     assert {one["host"]: one["groups"] for one in host_groups([*hostvars], hostvars)} == {
-        "gpu1": ["kubegpu_refused"],
+        "gpu1": ["kubegpu_refused", "kubegpu_failed"],
         "gpu2": ["kubegpu_nvidia", "kubegpu_gpu"],
         "gpu3": ["kubegpu_nvidia", "kubegpu_gpu"],
         "cpu1": ["kubegpu_none", "kubegpu_cluster"],
-        "cpu2": ["kubegpu_refused"],
+        "cpu2": ["kubegpu_refused", "kubegpu_failed"],
     }
 
 
@@ -250,11 +254,6 @@ def test_mig_and_cuda_are_planned_where_they_are_asked_for_or_were_installed():
     for name, there in (("installed", True), ("neither", False)):
         hostvars[name]["ansible_facts"]["gpu_node"]["cuda"] = {"configuration": there}
     assert select_hosts([*hostvars], hostvars, "parts") == [*hostvars][:-1]
-
-
-def test_a_report_is_written_where_a_folder_is_set():
-    hostvars = {"a": {"kubegpu_report_dir": "/srv"}, "b": {"kubegpu_report_dir": ""}, "c": {}}
-    assert select_hosts([*hostvars], hostvars, "reported") == ["a"]
 
 
 def test_hosts_whose_cluster_gets_monitoring_or_the_plugin_of_another_vendor():
