@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator, ValidationResult
 
 from .checks import wrong_value
 from .errors import InputError
@@ -68,22 +68,31 @@ def read_arguments(spec: Spec, given: Mapping[str, Any], prefix: str = "") -> di
     :param prefix: what makes the name of the user's variable from that of the option.
     :raises InputError: a value is wrong.
     """
-    values: dict[str, Any] = {}
-    for name, rule in spec.items():
-        value = _prepared(rule, given.get(name))
-        result = ArgumentSpecValidator({name: rule}).validate(
-            {} if value is None else {name: value}
+    values = {name: _prepared(rule, given.get(name)) for name, rule in spec.items()}
+    result = _validate(spec, values)
+    if result.error_messages:
+        # The validator does not say which option its text is about.
+        name = next(
+            name
+            for name, rule in spec.items()
+            if _validate({name: rule}, {name: values[name]}).error_messages
         )
-        if result.error_messages:
-            variable = f"{prefix}{REPOSITORY_KEYS.get(name, name)}"
-            _check_keys(variable, rule, value)
-            raise wrong_argument(variable, rule, value)
-        read = result.validated_parameters[name]
-        if isinstance(read, list):
-            # Ansible splits a text at commas and keeps the spaces.
-            read = tuple(one.strip() if isinstance(one, str) else one for one in read)
-        values[name] = read
-    return values
+        variable = f"{prefix}{REPOSITORY_KEYS.get(name, name)}"
+        _check_keys(variable, spec[name], values[name])
+        raise wrong_argument(variable, spec[name], values[name])
+    return {name: _stripped(result.validated_parameters[name]) for name in spec}
+
+
+def _validate(spec: Spec, values: Mapping[str, Any]) -> ValidationResult:
+    given = {name: value for name, value in values.items() if value is not None}
+    return ArgumentSpecValidator(dict(spec)).validate(given)
+
+
+def _stripped(value: Any) -> Any:
+    """Return a list as a tuple: Ansible splits a text at commas and keeps the spaces."""
+    if not isinstance(value, list):
+        return value
+    return tuple(one.strip() if isinstance(one, str) else one for one in value)
 
 
 def _check_keys(name: str, rule: Mapping[str, Any], value: Any) -> None:

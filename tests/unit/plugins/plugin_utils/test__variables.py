@@ -75,7 +75,8 @@ def test_every_variable_of_the_playbooks_is_documented_and_read():
     files += ROOT.glob("plugins/**/*.py")
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     read = {name for name in re.findall(r"(?<![\w'])kubegpu_[a-z_]+", text) if name[-1] != "_"}
-    names = ("nvidia", "amd", "intel", "gpu", "none", "cluster", "refused")
+    names = ("nvidia", "amd", "intel", "gpu", "none", "cluster")
+    names += ("monitored", "reported", "refused", "failed")
     groups = {f"kubegpu_{name}" for name in names}
     metrics = {metric.name for metric in TEXTFILE_METRICS}
     assert read - groups - metrics - KNOWN == set()
