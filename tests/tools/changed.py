@@ -172,29 +172,26 @@ def importers(path: str) -> dict[str, frozenset[str]]:
     return {one: row for one, row in rows.items() if row}
 
 
+@functools.cache
 def imports_of(path: str) -> frozenset[str]:
     """Return the files of the checkout that a Python file imports, over all steps."""
-    return _imports().get(path, frozenset())
+    found: set[str] = set()
+    waiting = [path]
+    while waiting:
+        new = _imported_by(waiting.pop()) - found
+        found |= new
+        waiting.extend(new)
+    return frozenset(found)
 
 
 @functools.cache
 def _imports() -> dict[str, frozenset[str]]:
     """Return what each Python file imports of the checkout, over all steps, by its path."""
     files = [path for path in checkout_files() if path.startswith(("plugins/", "tests/"))]
-    direct = {path: _imported_by(path) for path in files if path.endswith(".py")}
-
-    def closure(path: str) -> frozenset[str]:
-        found: set[str] = set()
-        waiting = [path]
-        while waiting:
-            new = direct.get(waiting.pop(), frozenset()) - found
-            found |= new
-            waiting.extend(new)
-        return frozenset(found)
-
-    return {path: closure(path) for path in direct}
+    return {path: imports_of(path) for path in files if path.endswith(".py")}
 
 
+@functools.cache
 def _imported_by(path: str) -> frozenset[str]:
     """Return the files of the collection that a file imports, wherever in it."""
     parts = path.removesuffix(".py").split("/")

@@ -32,6 +32,7 @@ def test_runs_are_apart_and_say_what_the_program_says(tmp_path):
     assert play(tmp_path, **{"ansible.builtin.debug": {"msg": "x"}}).returncode == 0
 
 
+@pytest.mark.full(why="what the tests' own program does when a test has failed")
 def test_a_run_that_takes_too_long_ends_with_all_that_it_started(tmp_path):
     begun = tmp_path / "begun"
     words = f"sleep 1200 & echo $$ $! >{begun}; wait"

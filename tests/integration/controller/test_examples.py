@@ -184,6 +184,7 @@ def test_air_gapped_drivers_and_cuda_come_from_the_mirror(tmp_path):
         assert row["cuda"]["action"] == "install"
 
 
+@pytest.mark.full(why="test_s24_... of the plans with an example's variables")
 def test_s24_cloud_image_with_a_driver_is_left_alone(tmp_path):
     image = machines.by_runfile(MACHINES["a100x8"], "580.95.05", "open")
     own = {"image": image, "bare": MACHINES["a100x8"]}

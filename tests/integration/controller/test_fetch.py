@@ -272,7 +272,7 @@ def test_checksum_by_url(site, served, secure):
     assert "has no entry for x.run" in absent["msg"]
 
 
-@pytest.mark.full("True", why="check mode")
+@pytest.mark.full(why="another fault than test_wrong_checksum")
 @pytest.mark.parametrize("check", [False, True])
 def test_not_there(site, served, secure, check):
     gone, sums, closed = site(

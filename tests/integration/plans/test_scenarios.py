@@ -118,6 +118,7 @@ def test_s15_s17_each_of_five_nodes_gets_exactly_its_own(plan):
     assert "Flex 170" in rows["flex"]["gpus"][0]
 
 
+@pytest.mark.full(why="test_s21_... with more vendors, which the unit tests of the table have")
 def test_s17_a_fleet_of_three_vendors_is_planned_in_one_table(plan):
     unserved = replace(
         MACHINES["mi300x8"],

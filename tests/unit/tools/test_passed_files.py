@@ -14,6 +14,8 @@ import pytest
 
 from tests.tools.environments import REPOSITORY
 
+pytestmark = pytest.mark.full(why="the full tier alone leaves out what passed")
+
 PLUGIN = """
 from tests.tools import passed
 passed.file_digests = lambda stage: dict.fromkeys(

@@ -80,8 +80,9 @@ def checkout(tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     monkeypatch.setattr("tests.tools.environments.REPOSITORY", tmp_path)
     monkeypatch.setattr(passed, "REPOSITORY", tmp_path)
-    # Its result is kept for the process, and would be that of this checkout.
+    # Their results are kept for the process, and would be those of this checkout.
     monkeypatch.setattr(changed, "_imports", dict)
+    monkeypatch.setattr(changed, "imports_of", lambda _path: frozenset())
     (tmp_path / ".gitignore").write_text("/build/\n", encoding="utf-8")
     (tmp_path / "noxfile.py").write_text("1", encoding="utf-8")
     return tmp_path
