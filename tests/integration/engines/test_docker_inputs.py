@@ -116,7 +116,11 @@ def test_input_6_trailing_data(node):
 
 
 @pytest.mark.full(
-    *(f"{version}-{name}" for version in VERSIONS for name in ("null", "null line", "empty", "white space")),
+    *(
+        f"{version}-{name}"
+        for version in VERSIONS
+        for name in ("null", "null line", "empty", "white space")
+    ),
     why="another spelling of 'runtimes null', of which the unit tests of the editor have all",
 )
 @pytest.mark.parametrize(
