@@ -64,7 +64,8 @@ options:
         an exporter of its own. A host with a wrong value of a variable, as
         M(kubegpu.nodes.fleet_variables) found it and the playbook C(kubegpu.nodes.groups) keeps it,
         is in C(kubegpu_refused) and C(kubegpu_failed) instead. A host with a folder for reports
-        (C(kubegpu_report_dir)) is also in C(kubegpu_reported), with facts or without.
+        (C(kubegpu_report_dir)) is in C(kubegpu_reported) as well. A host is in C(kubegpu_monitored)
+        and C(kubegpu_reported) also if this depends on a variable that is not defined yet.
     type: str
     choices:
       [facts, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions, mig_teardown,

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
+from jinja2 import UndefinedError
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
@@ -68,13 +70,13 @@ def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list
 
 
 def _groups(host: str, variables: Variables) -> list[str]:
-    """Return the groups of a host; without facts it has only that of reports.
+    """Return the groups of a host, none without facts.
 
     One with a wrong value that applies to it has failed, and no play that changes nodes runs on it.
     """
-    reported = ["kubegpu_reported"] if variables.get("kubegpu_report_dir") else []
     if facts(variables) is None:
-        return reported
+        return []
+    reported = ["kubegpu_reported"] if _may_be(_is_reported, variables) else []
     if wrong_values(host, variables):
         return ["kubegpu_refused", "kubegpu_failed", *reported]
     vendors = _vendors(variables)
@@ -82,9 +84,20 @@ def _groups(host: str, variables: Variables) -> list[str]:
         *(f"kubegpu_{vendor}" for vendor in vendors or ["none"]),
         *(["kubegpu_gpu"] if vendors else []),
         *(["kubegpu_cluster"] if _in_cluster(variables) else []),
-        *(["kubegpu_monitored"] if _is_monitored(variables) else []),
+        *(["kubegpu_monitored"] if _may_be(_is_monitored, variables) else []),
         *reported,
     ]
+
+
+def _may_be(applies: Callable[[Variables], bool], variables: Variables) -> bool:
+    """Return whether something applies to a host, or depends on a variable that is defined later.
+
+    The plays for such hosts decide again.
+    """
+    try:
+        return applies(variables)
+    except (AnsibleError, UndefinedError):
+        return True
 
 
 def wrong_values(host: str, variables: Variables) -> Sequence[Mapping[str, Any]]:
@@ -257,6 +270,11 @@ def _has_amd(variables: Variables) -> bool:
         or toolkit.get("interrupted")
         or any("/kubegpu-amd-" in name for name in files)
     )
+
+
+def _is_reported(variables: Variables) -> bool:
+    """Return whether the host has a folder for reports."""
+    return bool(variables.get("kubegpu_report_dir"))
 
 
 def _is_monitored(variables: Variables) -> bool:

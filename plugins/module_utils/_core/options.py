@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator, ValidationResult
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from .checks import wrong_value
 from .errors import InputError
@@ -69,23 +69,29 @@ def read_arguments(spec: Spec, given: Mapping[str, Any], prefix: str = "") -> di
     :raises InputError: a value is wrong.
     """
     values = {name: _prepared(rule, given.get(name)) for name, rule in spec.items()}
-    result = _validate(spec, values)
-    if result.error_messages:
-        # The validator does not say which option its text is about.
+    found = _validate(spec, values)
+    if found is None:
+        # The validator names the option only in its text.
         name = next(
             name
             for name, rule in spec.items()
-            if _validate({name: rule}, {name: values[name]}).error_messages
+            if _validate({name: rule}, {name: values[name]}) is None
         )
         variable = f"{prefix}{REPOSITORY_KEYS.get(name, name)}"
         _check_keys(variable, spec[name], values[name])
         raise wrong_argument(variable, spec[name], values[name])
-    return {name: _stripped(result.validated_parameters[name]) for name in spec}
+    return {name: _stripped(found[name]) for name in spec}
 
 
-def _validate(spec: Spec, values: Mapping[str, Any]) -> ValidationResult:
+def _validate(spec: Spec, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the values with the types of their rules; None if one of them is wrong."""
     given = {name: value for name, value in values.items() if value is not None}
-    return ArgumentSpecValidator(dict(spec)).validate(given)
+    try:
+        result = ArgumentSpecValidator(dict(spec)).validate(given)
+    except TypeError:
+        # Of a mapping with rules for its keys, where the value is another, such as 0.
+        return None
+    return None if result.error_messages else dict(result.validated_parameters)
 
 
 def _stripped(value: Any) -> Any:

@@ -64,7 +64,7 @@ def test_a_teardown_that_is_refused_takes_nothing_away(nodes, mig):
     assert run.hosts("node_pause") == ["gpu2"]
 
 
-@pytest.mark.full("False", why="the node that is paused when nothing stays")
+@pytest.mark.full("False", why="the same pause where no program stays")
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_program_that_stays_refuses_before_the_node_is_paused(nodes, mig, refused):
     host = {"standin_facts": mig, "nvidia_mig_config": "all-1g.10gb"}

@@ -121,7 +121,7 @@ def test_input_6_trailing_data(node):
         for version in VERSIONS
         for name in ("null", "null line", "empty", "white space")
     ),
-    why="another spelling of 'runtimes null', of which the unit tests of the editor have all",
+    why="another file without settings than 'runtimes null'; the unit tests of the editor have it",
 )
 @pytest.mark.parametrize(
     "content",

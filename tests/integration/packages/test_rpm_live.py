@@ -162,7 +162,6 @@ def test_repository_and_what_stood_in_its_way(bare):
     bare.shell(f"rm {path}")
 
 
-@pytest.mark.full(why="test_key_files judges keys of others as gpg does, for all managers")
 def test_keys_of_somebody_else(bare):
     options = bare.repository(key_fingerprints=["AB" * 20])
     answer = bare.task("package_repository", **options)

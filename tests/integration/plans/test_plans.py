@@ -164,7 +164,7 @@ def test_a_variable_that_import_playbook_passes_asks_for_its_part(tmp_path):
     assert run.rows["p4"]["cuda"]["action"] == "install"
 
 
-@pytest.mark.full(why="the unit tests of CUDA's plan take the driver that is to come, too")
+@pytest.mark.full(why="unit tests of CUDA's plan have which driver and which repository count")
 def test_cuda_is_planned_for_the_driver_that_is_to_come(plan):
     """One after the other: the driver brings the repository that CUDA needs too."""
     own = {"p4": MACHINES["p4"], "v100x4": MACHINES["v100x4"], "t4-vgpu": MACHINES["t4-vgpu"]}

@@ -53,9 +53,7 @@ def run(project, *words):
     "words",
     [
         [],
-        pytest.param(
-            ["-n", "2"], marks=pytest.mark.full(why="results come from workers"), id="workers"
-        ),
+        pytest.param(["-n", "2"], id="workers"),
     ],
 )
 def test_only_what_failed_runs_again_until_what_it_depends_on_changes(project, words):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible.errors import AnsibleUndefinedVariable
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
     gpu_vendor,
@@ -178,6 +179,15 @@ def host(*vendors, loaded="580.126.09", **variables):
     }
 
 
+class Later(dict):
+    """Variables of a host; two depend on a variable that is not defined yet."""
+
+    def get(self, name, default=None):
+        if name in ("gpu_monitoring_enabled", "kubegpu_report_dir"):
+            raise AnsibleUndefinedVariable("'later' is undefined")
+        return super().get(name, default)
+
+
 def test_groups_of_hosts():
     hostvars = {
         "gpu1": host("nvidia", kubegpu_kube={"kubeconfig": "/root/kubeconfig"}),
@@ -186,6 +196,7 @@ def test_groups_of_hosts():
         "gpu3": host("nvidia", gpu_monitoring_enabled=True, kubegpu_report_dir="report"),
         "unreachable": {},
         "unreachable, with a report": {"kubegpu_report_dir": "report"},
+        "later": Later(host("nvidia")),
     }
     assert host_groups([*hostvars, "not in the inventory"], hostvars) == [
         {"host": "gpu1", "groups": ["kubegpu_nvidia", "kubegpu_gpu", "kubegpu_cluster"]},
@@ -195,7 +206,10 @@ def test_groups_of_hosts():
             "host": "gpu3",
             "groups": ["kubegpu_nvidia", "kubegpu_gpu", "kubegpu_monitored", "kubegpu_reported"],
         },
-        {"host": "unreachable, with a report", "groups": ["kubegpu_reported"]},
+        {
+            "host": "later",
+            "groups": ["kubegpu_nvidia", "kubegpu_gpu", "kubegpu_monitored", "kubegpu_reported"],
+        },
     ]
 
 

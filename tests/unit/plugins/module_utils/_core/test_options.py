@@ -93,6 +93,27 @@ def test_a_wrong_value_is_refused_as_the_module_refuses_it(
 
 
 @pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"seconds": "x", "hold": "x"}, "hold"),
+        ({"runfile": 0, "seconds": "x"}, "seconds"),
+        ({"runfile": 0}, "runfile"),
+    ],
+)
+def test_of_several_wrong_values_the_first_of_the_spec_is_named(
+    given: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(InputError, match=f"^my_{name} has to be"):
+        read_arguments(SPEC, given, "my_")
+
+
+def test_an_option_that_has_to_be_there_is_named() -> None:
+    spec = {"name": {"type": "str"}, "state": {"type": "str", "required": True}}
+    with pytest.raises(InputError, match=r"^state has to be a text"):
+        read_arguments(spec, {"name": "a"})
+
+
+@pytest.mark.parametrize(
     ("rule", "text"),
     [
         ({"type": "list", "elements": "str"}, "a list of texts"),

@@ -130,7 +130,9 @@ def test_shim_excludes_arguments():
         configured(text, replace(REQUEST, runtime_args=("-a",)))
 
 
-@pytest.mark.parametrize("text", ["", "null", "{}", '{"a": 1}', '{"features": {"b": false}}'])
+@pytest.mark.parametrize(
+    "text", ["", " \n\t\n", "null", "null\n", "{}", '{"a": 1}', '{"features": {"b": false}}']
+)
 def test_configuring_twice_changes_nothing_more(text):
     request = replace(REQUEST, set_default=True, cdi=True, runtime_args=("-a",))
     once = configured(text, request)
