@@ -108,7 +108,10 @@ def test_of_several_wrong_values_the_first_of_the_spec_is_named(
 
 
 def test_an_option_that_has_to_be_there_is_named() -> None:
-    spec = {"name": {"type": "str"}, "state": {"type": "str", "required": True}}
+    spec: dict[str, dict[str, Any]] = {
+        "name": {"type": "str"},
+        "state": {"type": "str", "required": True},
+    }
     with pytest.raises(InputError, match=r"^state has to be a text"):
         read_arguments(spec, {"name": "a"})
 
