@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from jinja2 import UndefinedError
 
@@ -96,7 +95,7 @@ def _may_be(applies: Callable[[Variables], bool], variables: Variables) -> bool:
     """
     try:
         return applies(variables)
-    except (AnsibleError, UndefinedError):
+    except UndefinedError:
         return True
 
 

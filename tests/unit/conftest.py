@@ -17,7 +17,7 @@ import pytest
 from tests.tools import tiers
 
 # What hypothesis takes where a test names no number: all of it in the full tier.
-EXAMPLES = 15
+EXAMPLES = 25
 OLD_PYTHON = sys.version_info < (3, 11)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import time
 import tomllib
 from dataclasses import replace
@@ -43,7 +42,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged im
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.modules import containerd_runtime
-from tests.tools import tiers
 from tests.unit.fixtures.documented import documented_options
 from tests.unit.module_process import predicted, run_module
 
@@ -136,9 +134,6 @@ CRUN = TEXT.replace(
 )
 
 
-@pytest.mark.skipif(
-    sys.version_info < (3, 11) and not tiers.is_full(), reason="many runs of the same code"
-)
 @pytest.mark.parametrize("length", [2, pytest.param(3, marks=pytest.mark.full(why="longer"))])
 @pytest.mark.parametrize(
     ("text", "version"),

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from pathlib import Path
 
 import pytest
@@ -86,7 +85,6 @@ def test_an_error_comes_out_with_its_parts_and_without_secrets(monkeypatch, tmp_
     assert answer["msg"] == ("It is broken.\nSeen: cannot use http://***@p:1\nNext step: Fix it.")
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="no code that runs on a node")
 def test_each_module_documents_the_parts_in_the_same_words():
     documented = {}
     for name in FAILING:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible.errors import AnsibleUndefinedVariable
+from jinja2 import UndefinedError
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
     gpu_vendor,
@@ -184,7 +184,7 @@ class Later(dict):
 
     def get(self, name, default=None):
         if name in ("gpu_monitoring_enabled", "kubegpu_report_dir"):
-            raise AnsibleUndefinedVariable("'later' is undefined")
+            raise UndefinedError("'later' is undefined")
         return super().get(name, default)
 
 
