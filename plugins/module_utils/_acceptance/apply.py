@@ -198,9 +198,10 @@ def _judge(test: Test, ended: Ended, text: str) -> ProgramResult:
             level=test.diag_level,
             timeout="gpu_acceptance_timeout",
             otherwise="set gpu_acceptance_dcgm: never",
+            gpus=test.gpus,
         )
     if test.test == NVBANDWIDTH:
-        return read_bandwidth(text, ended.rc, ended.stderr, test.thresholds)
+        return read_bandwidth(text, ended.rc, ended.stderr, test.thresholds, test.gpus)
     return read_burn(text, ended.rc, ended.stderr, test.gpus)
 
 

@@ -25,6 +25,7 @@ _UNPROVEN = frozenset(
         "cluster_not_asked",
         "reboot_left",
         "dcgm_not_run",
+        "dcgm_nothing_tested",
         "early_hook_failed",
     )
 )

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -19,8 +20,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import
 
 
 def diag(*results, **more):
+    states = [str(one["status"]).lower() for one in results]
+    summary = next((one for one in ("fail", "warn", "pass") if one in states), "skip").title()
     software = {"name": "software", "results": [{"entity_id": 0, "status": "Pass"}]}
-    memory = {"name": "memory", "results": list(results), "test_summary": {"status": "Fail"}}
+    memory = {"name": "memory", "results": list(results), "test_summary": {"status": summary}}
     categories = [{"category": "Deployment", "tests": [software]},
                   {"category": "Hardware", "tests": [memory]}]  # fmt: skip
     return {"DCGM Diagnostic": {"test_categories": categories},
@@ -30,6 +33,8 @@ def diag(*results, **more):
 def answer(data, rc=0, before=""):
     return {"rc": rc, "stdout": before + json.dumps(data), "stderr": ""}
 
+
+RECORDED = Path(__file__).parents[3] / "fixtures" / "acceptance"
 
 FOUR = {
     "entity_group": "GPU", "entity_group_id": 1, "entity_id": 1, "status": "Fail",
@@ -158,3 +163,104 @@ def test_it_is_judged_only_if_it_is_asked_for():
     assert judge(["health"], row=row, layers=[], health=[], diag=answer(diag(FOUR))) == []
     found = judge(["dcgm"], row=row, layers=[], health=[], diag=answer(diag(FOUR)))
     assert [one.code for one in found] == ["dcgm_failed"]
+
+
+def recorded(name, **more):
+    """Return the result of an output of a public report; SOURCES.md has their addresses."""
+    return read_diag(
+        {"rc": 0, "stdout": (RECORDED / name).read_text(), "stderr": ""},
+        level=2, timeout="gpu_acceptance_timeout", otherwise="without it", **more,
+    )  # fmt: skip
+
+
+def test_a_test_that_passed_with_a_warning_says_so():
+    (found,) = recorded("dcgm-284-pass-warning.json", gpus=1).judged
+    assert (found.finding.code, found.severity, found.subject) == ("dcgm_warned", "warning", "GPU 0")
+    assert "passed and warns for GPU 0" in found.finding.cause and found.error_id == 5
+    assert found.finding.evidence.startswith("Couldn't allocate at least 75.0%")
+
+
+def test_an_error_of_no_gpu_is_told_once_with_its_number():
+    (found,) = recorded("dcgm-summary-only.json", gpus=2).judged
+    assert (found.finding.code, found.severity, found.subject) == ("dcgm_failed", "error", "")
+    assert (found.error_id, found.action) == (34, "triage")
+    assert found.finding.evidence.startswith("The fabric manager is not running")
+    assert "nvidia-bug-report.sh" in found.finding.next_step
+
+
+FABRIC = {"warning": "fabric manager", "error_id": 108, "error_severity": 1}
+LIBRARY = {"warning": "libcublas is missing", "error_id": 22, "error_severity": 4}
+
+
+def summarized(status, warnings, *results):
+    memory = {"name": "memory", "results": list(results),
+              "test_summary": {"status": status, "warnings": warnings}}  # fmt: skip
+    if not results:
+        del memory["results"]
+    return {"DCGM Diagnostic": {"test_categories": [{"category": "Hardware", "tests": [memory]}]}}
+
+
+def gpu(number, status, *warnings):
+    more = {"warnings": list(warnings)} if warnings else {}
+    return {"entity_group": "GPU", "entity_id": number, "status": status, **more}
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        # What DCGM wants to be watched only keeps nobody out, but ended the test of all.
+        (summarized("Fail", [FABRIC], gpu(0, "Fail")), [("dcgm_failed", "error", "", 108)]),
+        # Without any result of a GPU.
+        (summarized("Fail", [LIBRARY]),
+         [("dcgm_failed", "error", "", 22), ("dcgm_nothing_tested", "error", "", None)]),
+        # The summary alone says that it failed.
+        (summarized("Fail", [], gpu(0, "Pass")), [("dcgm_failed", "error", "", None)]),
+        # Some releases repeat the errors of GPUs in it.
+        (summarized("Fail", [LIBRARY, FABRIC], gpu(0, "Fail", LIBRARY)),
+         [("dcgm_failed", "error", "GPU 0", 22), ("dcgm_failed", "error", "", 108)]),
+        (summarized("Pass", [FABRIC], gpu(0, "Pass")), [("dcgm_warned", "warning", "", 108)]),
+        (summarized("Skip", [LIBRARY], gpu(0, "Skip")),
+         [("dcgm_nothing_tested", "error", "", None)]),
+        (summarized("Skip", [LIBRARY]), [("dcgm_nothing_tested", "error", "", None)]),
+    ],
+)  # fmt: skip
+def test_the_summary_of_a_test_counts(data, expected):
+    found = read(answer(data)).judged
+    assert [(o.finding.code, o.severity, o.subject, o.error_id) for o in found] == expected
+    if "libcublas" in json.dumps(data):
+        assert any("libcublas" in one.finding.evidence for one in found)
+
+
+@pytest.mark.parametrize(
+    ("results", "gpus", "codes"),
+    [
+        ([gpu(0, "Pass"), gpu(1, "Pass")], 2, []),
+        ([gpu(0, "Pass"), gpu(1, "Skip")], 2, ["dcgm_incomplete", "dcgm_skipped"]),
+        ([gpu(0, "Pass")], 2, ["dcgm_incomplete"]),
+        ([{"gpu_ids": "0,1", "status": "PASS"}], 2, []),
+        ([{"gpu_ids": 0, "status": "PASS"}], 2, ["dcgm_incomplete"]),
+        # Nothing says of which GPUs it is.
+        ([{"status": "PASS"}], 2, []),
+        # Other entities than GPUs are not counted.
+        ([gpu(0, "Pass"), {"entity_group": "CPU", "entity_id": 1, "status": "Pass"}], 2,
+         ["dcgm_incomplete"]),
+    ],
+)  # fmt: skip
+def test_a_gpu_without_a_result_was_not_tested(results, gpus, codes):
+    test = {"name": "memory", "results": results}
+    # DCGM 3 has null between its tests.
+    data = {"DCGM GPU Diagnostic": {
+        "test_categories": [{"category": "Hardware", "tests": [test, None]}]}}  # fmt: skip
+    found = read_diag(answer(data), level=2, timeout="t", otherwise="o", gpus=gpus)
+    assert [one.finding.code for one in found.judged] == codes
+
+
+def test_a_result_that_is_cut_is_none():
+    text = json.dumps(diag(FOUR))
+    (found,) = read({"rc": 226, "stdout": text[: len(text) - 20], "stderr": ""}).judged
+    assert found.finding.code == "dcgm_not_run"
+
+
+def test_the_gate_of_the_upgrade_takes_no_skipped_test_for_a_pass():
+    data = summarized("Skip", [], gpu(0, "Skip"))
+    assert [one.code for one in judge_diag(answer(data))] == ["dcgm_nothing_tested"]

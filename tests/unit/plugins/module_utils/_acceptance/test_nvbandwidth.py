@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -22,8 +23,8 @@ H2D, D2H, P2P = (
 
 
 def document(error=None, **cases):
-    """Return an output; a test that is not given is waived, one that is None is not there."""
-    cases = {"h2d": "Waived", "d2h": "Waived", "p2p": "Waived", **cases}
+    """Return an output; copies between GPUs that are not given are waived; None is not there."""
+    cases = {"h2d": [["55"]], "d2h": [["50"]], "p2p": "Waived", **cases}
     names = {"h2d": H2D, "d2h": D2H, "p2p": P2P}
     made = [
         {"name": names[name], "status": "Passed", "bandwidth_matrix": matrix}
@@ -38,8 +39,11 @@ def document(error=None, **cases):
     )
 
 
-def read(text, rc=0, errors="", **limits):
-    return read_bandwidth(text, rc, errors, limits)
+RECORDED = Path(__file__).parents[3] / "fixtures" / "acceptance"
+
+
+def read(text, rc=0, errors="", gpus=0, **limits):
+    return read_bandwidth(text, rc, errors, limits, gpus)
 
 
 ALL = {"h2d": [["55.6", "54.9"]], "d2h": [["50.0", "51.0"]],
@@ -108,7 +112,14 @@ def test_one_gpu_has_no_other_one():
         (document(h2d="Error", d2h=[["1"]]), 1, "bandwidth_not_measured", "ended as error"),
         (document(h2d=[["N/A"]]), 0, "bandwidth_not_measured", "without a value"),
         (document(h2d=[["nan", "inf", None]]), 0, "bandwidth_not_measured", "without a value"),
-        (document(h2d="Waived"), 0, "nvbandwidth_not_run", "status 0"),
+        (document(h2d="Waived"), 0, "bandwidth_not_measured", "ended as waived"),
+        (document(h2d=[["0", "55"]]), 0, "bandwidth_not_measured", "not a bandwidth: 0"),
+        (document(d2h=[["nan", "55"]]), 0, "bandwidth_not_measured", "not a bandwidth: nan"),
+        (document(p2p=[["N/A", "-1"], ["240", "N/A"]]), 0, "bandwidth_not_measured", ": -1"),
+        (document(h2d="Running"), 0, "bandwidth_not_measured", "ended as running"),
+        (document(h2d=[["55"]])[:-9], 0, "nvbandwidth_not_run", "status 0"),
+        (document(h2d=[["55"]]), -11, "nvbandwidth_ended_badly", "status -11"),
+        ("gpu-burn\nTested 1 GPUs:\n\tGPU 0: OK\n", 0, "nvbandwidth_not_run", "status 0"),
         ('{"nvbandwidth": {"error": "no \\u001b device"}}', 1, "nvbandwidth_not_run", "status 1"),
         ("CUDA error", 1, "nvbandwidth_not_run", "status 1"),
         ("", None, "nvbandwidth_not_run", "was ended"),
@@ -155,3 +166,57 @@ def test_nine_tenths_of_the_median_is_enough():
     assert compare_twins(twins) == {}
     twins["a"][1]["h2d"]["2"] = 8.99
     assert list(compare_twins(twins)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [("nvbw-34.txt", "between GPUs, or between the host and a GPU"), ("nvbw-34.json", "between GPUs")],
+)
+def test_wrong_data_is_called_corruption(name, where):
+    """Outputs of a public report; SOURCES.md has their addresses."""
+    found = read((RECORDED / name).read_text(), 1, gpus=2).judged[0]
+    assert (found.finding.code, found.severity) == ("nvbandwidth_wrong_data", "error")
+    assert f"Data is corrupted in copies {where}:" in found.finding.cause
+    assert found.finding.next_step.startswith("Keep work off this node.")
+    assert all(word in found.finding.next_step for word in ("NVLink", "IOMMU", "ACS", "memory"))
+
+
+KERNEL = " Invalid value when checking the pattern at 0x7f0000000000\n Current offset : 0 \n"
+
+
+@pytest.mark.parametrize(
+    ("text", "errors", "where"),
+    [
+        # A release that prints it and goes on.
+        (KERNEL + document(**ALL), "", "between GPUs, or between"),
+        (document(**ALL), KERNEL, "between GPUs, or between"),
+        (f"Running host_to_device_memcpy_ce.\n{KERNEL}", "", "between the host and a GPU"),
+        (f"Running device_to_device_memcpy_read_ce.\n{KERNEL}", "", "between GPUs:"),
+        (KERNEL + document(**{**ALL, "d2h": "Error"}), "", "between the host and a GPU"),
+        (document(**{**ALL, "p2p": "Error"}, error="ASSERT in expression h_errorFlag == 0"), "",
+         "between GPUs:"),
+    ],
+)  # fmt: skip
+def test_wrong_data_is_found_wherever_a_release_prints_it(text, errors, where):
+    found = read(text, 0, errors, gpus=2).judged[0].finding
+    assert found.code == "nvbandwidth_wrong_data" and where in found.cause
+    assert "h_errorFlag" in found.evidence or "Invalid value" in found.evidence
+
+
+def test_another_assertion_is_no_wrong_data():
+    text = "[CUDA_ERROR_INVALID_VALUE] invalid argument in expression cuMemAlloc() in memcpy.cpp:165"
+    assert codes(read(text, 1)) == ["nvbandwidth_not_run"]
+
+
+def test_a_gpu_without_a_value_was_not_measured():
+    found = read(document(**ALL), gpus=3)
+    assert codes(found) == ["bandwidth_incomplete", "bandwidth_incomplete"]
+    assert "measured 2 of 3 GPUs" in found.judged[0].finding.cause
+
+
+def test_gpus_without_a_pair_are_told():
+    found = read(document(**{**ALL, "p2p": "Waived"}), gpus=2)
+    assert [(one.finding.code, one.severity) for one in found.judged] == [
+        ("bandwidth_pairs_waived", "warning")
+    ]
+    assert read(document(), gpus=1).judged == ()
