@@ -85,6 +85,12 @@ options:
       The C(NodeName) of the host. By default the node whose C(NodeHostName) is the host's name.
     type: str
     default: ""
+  restart_slurmd:
+    description: >-
+      Whether C(slurmd) is restarted once if Slurm refused the registration of the host
+      (C(INVALID_REG)), as it does while the GPUs have no driver. Only with O(state=cordoned).
+    type: bool
+    default: false
   timeout:
     description: Time limit for jobs, containers and processes in seconds.
     type: int

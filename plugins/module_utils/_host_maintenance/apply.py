@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _SLURMD = "slurmd"
 # Seconds for dockerd and slurmd to start after a reboot.
 _STARTS = 60
+_RESTARTS = 90
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,8 @@ class HostMaintenance:
             self._drain()
         else:
             self._hold()
+            if self._request.restart_slurmd:
+                self._register()
 
     def _read_slurm(self) -> None:
         """Read the node in Slurm, if Slurm manages the host."""
@@ -160,6 +163,24 @@ class HostMaintenance:
             if not self._dry_run:
                 self._scheduler.drain(self._slurm, self._request.run)
                 self._slurm = self._scheduler.node()
+
+    def _register(self) -> None:
+        """Restart slurmd if Slurm refused its registration, as it does without a driver."""
+        if self._slurm is None or self._scheduler is None or self._slurm.registered:
+            return
+        self._changed = True
+        if self._dry_run:
+            return
+        answer = self._node.run(["systemctl", "restart", _SLURMD], timeout=_RESTARTS)
+        if not answer.ok:
+            self._node.warn(f"slurmd was not restarted: {answer.last_output()}")
+        deadline = self._node.clock() + _STARTS
+        self._slurm = self._scheduler.node()
+        while not self._slurm.ready and self._node.clock() < deadline:
+            self._node.sleep(self._request.poll)
+            self._slurm = self._scheduler.node()
+        if not self._slurm.registered:
+            self._findings.append(slurm.not_registered(self._slurm))
 
     def _save(self, record: Record | None) -> None:
         """Write the record; None removes it."""
@@ -279,6 +300,10 @@ class HostMaintenance:
             if not self._dry_run:
                 self._scheduler.resume(self._slurm)
                 self._slurm = self._scheduler.node()
+        if not self._slurm.registered:
+            # Nothing of this maintenance is left to restore.
+            finding = slurm.not_registered(self._slurm)
+            self._node.warn(f"{finding.cause} {finding.evidence}. {finding.next_step}")
 
     def _row(self) -> dict[str, Any]:
         # In check mode the host is as it was.
@@ -288,8 +313,7 @@ class HostMaintenance:
             "node": self._request.name,
             "ok": not self._findings,
             "changed": self._changed,
-            # A rebooted node is down for Slurm until it is resumed.
-            "ready": self._slurm is None or self._slurm.responds,
+            "ready": self._slurm is None or self._slurm.ready,
             "unschedulable": record is not None or drained,
             "was_unschedulable": record.was_drained if record else drained,
             "held_by": record.run if record else "",

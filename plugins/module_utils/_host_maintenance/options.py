@@ -23,6 +23,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "unmanaged": {"type": "str", "choices": ["refuse", "delete"], "default": "refuse"},
     "scheduler": {"type": "str", "choices": [AUTO, SLURM, NO_SCHEDULER], "default": AUTO},
     "slurm_node": {"type": "str", "default": ""},
+    "restart_slurmd": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 900},
     "poll": {"type": "int", "default": 5},
     "socket": {"type": "path", "default": "/run/docker.sock"},

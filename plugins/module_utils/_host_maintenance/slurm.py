@@ -25,6 +25,8 @@ _REASON = re.compile(r"\sReason=(.*?)(?:\s\[[^\]]*\@[^\]]*\])?\s*(?:\sComment=.*
 _MARKS = "*~#!%$@^-+"
 # Slurm's own reasons, which replace another one when a node is rebooted.
 _BY_SLURM = ("Node unexpectedly rebooted", "Not responding")
+# Older releases drain a node whose GPUs are missing while its driver is changed.
+_GPUS_MISSING = re.compile(r"gres/\S+ count (?:reported lower than configured|too low)")
 
 
 def reason_of(run: str) -> str:
@@ -81,7 +83,8 @@ def needs_resume(node: SlurmNode, record: Record) -> bool:
     """Return whether the node is to take jobs again: it is drained, and by this maintenance."""
     if record.was_drained or not node.drained:
         return False
-    return is_ours(node, record.run) or node.reason.startswith(_BY_SLURM)
+    back = node.registered and _GPUS_MISSING.match(node.reason) is not None
+    return is_ours(node, record.run) or node.reason.startswith(_BY_SLURM) or back
 
 
 def other_drain(node: SlurmNode, record: Record) -> str:
@@ -91,6 +94,22 @@ def other_drain(node: SlurmNode, record: Record) -> str:
     return (
         f"The Slurm node {node.name} stays drained, because somebody else drained it meanwhile: "
         f"{printable(node.reason[:_MAX_REASON]) or 'no reason'}."
+    )
+
+
+def not_registered(node: SlurmNode) -> Finding:
+    """Return the finding of a node whose registration Slurm refuses."""
+    ours = node.reason.startswith(_OURS)
+    reason = "" if ours or not node.reason else f", Reason={node.reason[:_MAX_REASON]}"
+    return Finding(
+        "slurm_registration_invalid",
+        printable(
+            f"Slurm refuses what slurmd reports of the node {node.name}, and gives it no jobs."
+        ),
+        printable(f"State={node.state}{reason}"),
+        "See journalctl -u slurmd, and slurmd -C and slurmd -G on the host: they have to agree with "
+        "slurm.conf and gres.conf. If GPUs are missing, nvidia-smi -L has to name them all. Then "
+        "systemctl restart slurmd.",
     )
 
 

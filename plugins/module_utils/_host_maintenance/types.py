@@ -21,6 +21,8 @@ STATES = (CORDONED, DRAINED, RELEASED)
 AUTO, SLURM, NO_SCHEDULER = "auto", "slurm", "none"
 # What becomes of containers; AUTO stops those that Docker restarts.
 STOP, WAIT = "stop", "wait"
+# As scontrol writes a registration that is refused, and as sinfo does.
+_REFUSED = frozenset(("INVALID_REG", "INVAL"))
 #: The restart policy of a container that nothing restarts.
 NO_POLICY = "no"
 
@@ -43,6 +45,8 @@ class Request:
     scheduler: str = AUTO
     #: The name of the node in Slurm; empty to find it by the host's name.
     slurm_node: str = ""
+    #: Whether slurmd is restarted once if Slurm refused the host's registration.
+    restart_slurmd: bool = False
     timeout: int = 900
     poll: int = 5
     socket: str = "/run/docker.sock"
@@ -136,6 +140,23 @@ class SlurmNode:
     @property
     def responds(self) -> bool:
         return "NOT_RESPONDING" not in self.flags
+
+    @property
+    def registered(self) -> bool:
+        """Whether Slurm accepted what slurmd reports; otherwise the node gets no jobs.
+
+        It has fewer GPUs than slurm.conf says, for example. The next registration clears the flag.
+        """
+        return not _REFUSED & {self.base, *self.flags}
+
+    @property
+    def ready(self) -> bool:
+        # A rebooted node is down for Slurm until it is resumed.
+        return self.responds and self.registered
+
+    @property
+    def state(self) -> str:
+        return "+".join((self.base, *sorted(self.flags)))
 
     @property
     def busy(self) -> bool:

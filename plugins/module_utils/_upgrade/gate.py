@@ -17,6 +17,9 @@ GATES = ("layers", "health", "pod", "dcgm")
 #: Layers of the verification that the cluster tells.
 _OF_CLUSTER = ("allocatable", "pod")
 
+# Why a host that responds is not ready.
+_NOT_REGISTERED = "slurm_registration_invalid"
+
 # They do not show that the node is worse than before.
 _UNPROVEN = frozenset(
     (
@@ -86,7 +89,10 @@ def _judge_node(row: Object | None, reboot: str, boot: str) -> list[Finding]:
                 "the node, and run the upgrade again.",
             )
         )
-    if row is None or not row.get("ready"):
+    refused = [one for one in (row or {}).get("findings") or () if one["code"] == _NOT_REGISTERED]
+    if refused:
+        found += [Finding(**one) for one in refused]
+    elif row is None or not row.get("ready"):
         found.append(
             Finding(
                 "node_not_ready",

@@ -49,6 +49,8 @@ class StandinHost:
         self.refused = set()
         # What happens at a time, by seconds.
         self.events = {}
+        # What a restart of slurmd does.
+        self.restarted = lambda: None
 
     def add(self, name, policy="no", started=0, gpu=True, **host):
         self.containers[name] = {
@@ -96,6 +98,10 @@ class StandinHost:
         return 204, None
 
     def run(self, argv, timeout=60, environment=None):
+        if argv[:2] == ["systemctl", "restart"]:
+            self.calls.append(tuple(argv))
+            self.restarted()
+            return Result(0, "", "")
         if argv[0] == "systemctl":
             active = argv[2] == "docker" or (argv[2] == "slurmd" and self.slurm is not None)
             text = "LoadState=loaded\nActiveState=active\n" if active else "LoadState=not-found\n"
@@ -268,6 +274,42 @@ def test_a_slurm_node_is_drained_with_our_reason_and_resumed(host):
     host.events = {host.seconds + 10: lambda: setattr(host, "slurm", ("DOWN", host.slurm[1]))}
     assert host.ask("cordoned", check=True)["ready"]
     assert host.ask("released")["changed"] and host.slurm == ("IDLE", "")
+
+
+OURS = reason_of(RUN)
+RESTART = ("systemctl", "restart", "slurmd")
+
+
+def test_a_host_that_registered_without_its_gpus_registers_again(host):
+    host.slurm = ("IDLE", "")
+    host.ask("cordoned")
+    host.slurm = ("IDLE+DRAIN+INVALID_REG", OURS)
+    # Before the driver is loaded a registration would be refused again.
+    row = host.ask("cordoned")
+    assert row["ok"] and not row["ready"] and RESTART not in host.calls
+    predicted = host.ask("cordoned", check=True, restart_slurmd=True)
+    assert predicted["changed"] and RESTART not in host.calls
+    # slurmctld takes some seconds.
+    host.restarted = lambda: host.events.update(
+        {host.seconds + 10: lambda: setattr(host, "slurm", ("IDLE+DRAIN", OURS))}
+    )
+    row = host.ask("cordoned", restart_slurmd=True)
+    assert row["ok"] and row["ready"] and row["changed"] and host.calls.count(RESTART) == 1
+    row = host.ask("cordoned", restart_slurmd=True)
+    assert row["ready"] and not row["changed"] and host.calls.count(RESTART) == 1
+
+
+def test_a_registration_that_stays_refused_is_a_finding(host):
+    host.slurm = ("IDLE", "")
+    host.ask("cordoned")
+    missing = "gres/gpu count reported lower than configured (7 < 8)"
+    host.slurm = ("IDLE+DRAIN+INVALID_REG", missing)
+    row = host.ask("cordoned", restart_slurmd=True)
+    assert codes(row) == ["slurm_registration_invalid"] and not row["ready"]
+    assert missing in row["findings"][0]["evidence"] and host.calls.count(RESTART) == 1
+    # Released by hand all the same, it says so.
+    assert not host.ask("released")["ready"]
+    assert "gives it no jobs" in host.warnings[-1] and host.record() is None
 
 
 def test_a_node_that_was_drained_by_hand_stays_drained(host):

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host_maintenance.slurm import (
@@ -13,6 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host_maintenance.sl
     holder,
     is_ours,
     needs_resume,
+    not_registered,
     other_drain,
     read_nodes,
     reason_of,
@@ -28,6 +31,7 @@ LINE = (
     "CfgTRES=cpu=2,mem=1M,billing=2 AllocTRES= CapWatts=n/a{reason}"
 )
 OURS = reason_of("gpu-upgrade")
+MISSING = "gres/gpu count reported lower than configured (0 < 8)"
 
 
 def text(state="IDLE", reason="", name="gpu-0", host="rack1", cpus=0):
@@ -87,6 +91,12 @@ def test_a_host_is_found_by_its_name_in_slurm():
         # Drained by hand before, or by somebody meanwhile.
         ("IDLE+DRAIN", "fan broken", True, False, False),
         ("DOWN", "Node unexpectedly rebooted", True, False, False),
+        # The GPUs were missing while the driver was changed, and are there again, or are not.
+        ("IDLE+DRAIN", MISSING, False, True, False),
+        ("IDLE+DRAIN", "gres/gpu count too low (0 < 8)", False, True, False),
+        ("IDLE+DRAIN", MISSING, True, False, False),
+        ("IDLE+DRAIN+INVALID_REG", MISSING, False, False, True),
+        ("IDLE+DRAIN+INVALID_REG", OURS, False, True, False),
         ("IDLE+DRAIN", "fan broken", False, False, True),
         ("IDLE+DRAIN", reason_of("gpu-upgrade-2"), False, False, True),
         # Somebody resumed it.
@@ -107,3 +117,24 @@ def test_who_holds_a_node():
     assert holder(node("IDLE", OURS)) == ""
     assert is_ours(node("IDLE+DRAIN", OURS), "gpu-upgrade")
     assert not is_ours(node("IDLE+DRAIN", OURS), "gpu")
+
+
+def test_a_registration_that_slurm_refuses_is_not_ready():
+    """Nodes of a public report: awslabs/awsome-distributed-ai#195 (2024)."""
+    path = Path(__file__).parents[3] / "fixtures" / "slurm" / "slurm195-inval.txt"
+    nodes = {one.name: one for one in read_nodes(path.read_text())}
+    assert [one.ready for one in nodes.values()] == [False, False, False]
+    assert all(one.responds for one in nodes.values())
+    evidence = {name: not_registered(one).evidence for name, one in nodes.items()}
+    # Our own reason explains nothing.
+    assert evidence["gpu1"] == "State=IDLE+DRAIN+INVALID_REG"
+    assert evidence["gpu2"] == f"State=IDLE+INVALID_REG, Reason={MISSING}"
+
+
+@pytest.mark.parametrize(
+    ("state", "ready"),
+    [("IDLE", True), ("IDLE+INVALID_REG", False), ("INVAL", False), ("IDLE*+INVALID_REG", False),
+     ("MIXED+INVALID_REG", False), ("IDLE*", False), ("DOWN+INVALID_REG", False)],
+)  # fmt: skip
+def test_which_states_are_ready(state, ready):
+    assert node(state).ready is ready

@@ -31,6 +31,9 @@ READY = {"ready": True}
 
 PROBLEM = {"code": "pdb_blocks", "cause": "The budget web blocks.", "next_step": "One replica."}
 
+UNREGISTERED = {"code": "slurm_registration_invalid", "cause": "Slurm refuses it.",
+                "evidence": "State=IDLE+INVALID_REG", "next_step": "slurmd -G"}  # fmt: skip
+
 
 def layer(name, ok=True, **more):
     return {"layer": name, "ok": ok, "code": "", "cause": "", "evidence": "", "next_step": "",
@@ -67,6 +70,8 @@ def test_a_good_node_passes():
     [
         ({"row": None}, ["node_not_ready"]),
         ({"row": {"ready": False}}, ["node_not_ready"]),
+        ({"row": {"ready": False, "findings": [UNREGISTERED]}}, ["slurm_registration_invalid"]),
+        ({"row": {"ready": False, "findings": [PROBLEM]}}, ["node_not_ready"]),
         ({"reboot": "the driver is in use"}, ["reboot_left"]),
         ({"layers": [*ALL[:2]]}, ["not_verified"]),
         ({"layers": []}, ["not_verified", "not_verified"]),
@@ -84,6 +89,7 @@ def test_a_good_node_passes():
         ({"gates": ("dcgm",), "diag": dcgm("Pass")}, []),
         ({"gates": ("dcgm",), "diag": dcgm("Fail")}, ["dcgm_failed"]),
         ({"gates": ("dcgm",), "diag": dcgm("Warn")}, []),
+        ({"gates": ("dcgm",), "diag": dcgm("Skip")}, ["dcgm_nothing_tested"]),
         ({"gates": (*GATES, "dcgm"), "diag": {"rc": 127}}, ["dcgm_not_run"]),
         ({"gates": ("dcgm",), "diag": {"rc": 124, "stdout": ""}}, ["dcgm_not_run"]),
         # The task is skipped where it is not asked for.
@@ -143,7 +149,7 @@ def test_the_rollback_is_for_what_is_wrong_with_the_node():
     assert not calls_for_rollback([{"code": "early_hook_failed"}])
     # A test that failed shows something of the GPUs, one that did not run nothing.
     assert calls_for_rollback([{"code": "dcgm_failed"}])
-    assert not calls_for_rollback([{"code": "dcgm_not_run"}])
+    assert not calls_for_rollback([{"code": "dcgm_not_run"}, {"code": "dcgm_nothing_tested"}])
     assert calls_for_rollback([{"code": "hook_failed"}])
 
 
