@@ -17,6 +17,9 @@ PREFIX = "kubegpu.nodes"
 MARKER = f"{PREFIX}/gpu"
 #: Annotation of a node in maintenance: the run, and what the node was before.
 MAINTENANCE = f"{PREFIX}/maintenance"
+#: Annotation with which cluster-autoscaler does not remove a node. One that is drained is unneeded
+#: for it. github.com/kubernetes/autoscaler, cluster-autoscaler/FAQ.md, read 2026-11-27.
+KEEP_NODE = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 #: The label of each vendor of a node, ``true``: a node can have GPUs of two vendors.
 VENDOR_MARKER = f"{PREFIX}/gpu-{{vendor}}"
 #: NVIDIA's device plugin reads the name of the node's config from this label.

@@ -4,9 +4,9 @@
 
 """The pause of a node: a label that keeps the pods of this collection away, and a cordon. Pure.
 
-Both are applied by the field manager of the labels, beside what it manages already. So a pause that
-an ended run left is taken away by the next run that labels the node, and a cordon of somebody else
-stays.
+Both are applied by the field manager of the labels, beside what it manages already, and with them
+the annotation that keeps cluster-autoscaler from removing the node. So a pause that an ended run
+left is taken away by the next run that labels the node, and a cordon of somebody else stays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .names import PREFIX
+from .names import KEEP_NODE, PREFIX
 from .node import managed_metadata
 from .plan import apply_body
 from .types import Node, Plan
@@ -64,9 +64,13 @@ def plan_pause(node: Node, reason: str) -> Plan:
         return _plan(None)
     managed = managed_metadata(node)
     labels = {**managed["labels"], PAUSE: reason}
+    annotations = {**managed["annotations"]}
+    if KEEP_NODE not in node.annotations:
+        # A value of somebody else stays: applied, it would be this field manager's.
+        annotations[KEEP_NODE] = "true"
     # A cordon of somebody else is not taken over, and so it stays after the pause.
     spec = {"unschedulable": True} if node.cordons or not node.cordoned else {}
-    return _plan(apply_body(node, {**managed, "labels": labels}, spec))
+    return _plan(apply_body(node, {"labels": labels, "annotations": annotations}, spec))
 
 
 def plan_resume(node: Node, reason: str) -> Plan:
@@ -76,8 +80,12 @@ def plan_resume(node: Node, reason: str) -> Plan:
         return _plan(None)
     managed = managed_metadata(node)
     labels = {name: value for name, value in managed["labels"].items() if name != PAUSE}
-    return _plan(apply_body(node, {**managed, "labels": labels}))
+    annotations = {
+        name: value for name, value in managed["annotations"].items() if name != KEEP_NODE
+    }
+    return _plan(apply_body(node, {"labels": labels, "annotations": annotations}))
 
 
 def _plan(body: dict[str, Any] | None) -> Plan:
-    return Plan(apply=body, taints=None, conflicts=(), shown=frozenset({_KEY}))
+    shown = frozenset({_KEY, ("annotations", KEEP_NODE)})
+    return Plan(apply=body, taints=None, conflicts=(), shown=shown)

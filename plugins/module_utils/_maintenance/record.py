@@ -13,11 +13,13 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.finding import Finding
+from .._labels.names import KEEP_NODE
 from .._labels.pause import PAUSE
 from .types import CORDONED, PAUSED_BY, RECORD, Node, Record, Request
 
 _TEXTS = ("run", "reason", "since")
 _FLAGS = ("was_unschedulable", "paused")
+_KEEP = "true"
 
 
 def read_node(data: Mapping[str, Any]) -> Node:
@@ -36,6 +38,7 @@ def read_node(data: Mapping[str, Any]) -> Node:
         ready_message="" if is_ready else str(ready.get("message") or ready.get("reason") or ""),
         record=(meta.get("annotations") or {}).get(RECORD),
         pause=(meta.get("labels") or {}).get(PAUSE),
+        keep=(meta.get("annotations") or {}).get(KEEP_NODE),
         boot_id=str((status.get("nodeInfo") or {}).get("bootID") or ""),
     )
 
@@ -54,6 +57,7 @@ def read_record(node: Node) -> Record | None:
             and bool(data.get("run"))
             and all(isinstance(data.get(name, ""), str) for name in _TEXTS)
             and all(isinstance(data.get(name), bool) for name in _FLAGS)
+            and isinstance(data.get("kept_before", ""), str)
         )
     except (ValueError, RecursionError):
         valid = False
@@ -65,7 +69,10 @@ def read_record(node: Node) -> Record | None:
             next_step="See who changed it. If nobody works on the node, remove it: kubectl "
             f"annotate node {node.name} {RECORD}-",
         )
-    return Record(**{name: data.get(name, "") for name in (*_TEXTS, *_FLAGS)})
+    return Record(
+        **{name: data.get(name, "") for name in (*_TEXTS, *_FLAGS)},
+        kept_before=data.get("kept_before"),
+    )
 
 
 def find_obstacle(node: Node, request: Request) -> Finding | None:
@@ -90,6 +97,8 @@ def find_obstacle(node: Node, request: Request) -> Finding | None:
 def cordon(node: Node, request: Request, now: str) -> dict[str, Any] | None:
     """Return the merge patch that cordons a node and remembers what it was; None for none.
 
+    With the cordon, the node gets the annotation that keeps cluster-autoscaler from removing it.
+
     :param now: the time by the server's clock.
     """
     known = read_record(node)
@@ -108,11 +117,17 @@ def cordon(node: Node, request: Request, now: str) -> dict[str, Any] | None:
         # The label may be another one's by now.
         labels = {PAUSE: None} if node.pause == PAUSED_BY else {}
         record = replace(record, paused=False)
+    annotations: dict[str, Any] = {}
+    # A value that somebody set after this run stays.
+    if record.kept_before is None and node.keep != _KEEP:
+        annotations[KEEP_NODE] = _KEEP
+        record = replace(record, kept_before=node.keep or "")
     if known == record and node.unschedulable and not labels:
         return None
+    annotations[RECORD] = json.dumps(record.to_json(), sort_keys=True)
     metadata: dict[str, Any] = {
         "resourceVersion": node.resource_version,
-        "annotations": {RECORD: json.dumps(record.to_json(), sort_keys=True)},
+        "annotations": annotations,
     }
     if labels:
         metadata["labels"] = labels
@@ -122,14 +137,18 @@ def cordon(node: Node, request: Request, now: str) -> dict[str, Any] | None:
 def release(node: Node) -> dict[str, Any] | None:
     """Return the merge patch that releases a node; None if nobody holds it.
 
-    The cordon goes if the record's run set it, and the label if it is still this module's.
+    The cordon goes if the record's run set it, and the label if it is still this module's. The
+    annotation for cluster-autoscaler gets the value that it had.
     """
     record = read_record(node)
     if record is None:
         return None
+    annotations: dict[str, Any] = {RECORD: None}
+    if record.kept_before is not None and node.keep == _KEEP:
+        annotations[KEEP_NODE] = record.kept_before or None
     metadata: dict[str, Any] = {
         "resourceVersion": node.resource_version,
-        "annotations": {RECORD: None},
+        "annotations": annotations,
     }
     if record.paused and node.pause == PAUSED_BY:
         metadata["labels"] = {PAUSE: None}
@@ -150,4 +169,5 @@ def view(node: Node) -> dict[str, Any]:
         "run": record.run if record else None,
         "reason": record.reason if record else None,
         "paused": node.pause is not None,
+        "scale_down_disabled": node.keep == _KEEP,
     }

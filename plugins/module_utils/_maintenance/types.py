@@ -110,6 +110,9 @@ class Record:
     was_unschedulable: bool = False
     #: Whether the label that pauses our DaemonSets was set by this record's run.
     paused: bool = False
+    #: What the annotation for cluster-autoscaler was before this record's run set it, empty for
+    #: none; None if it did not set it.
+    kept_before: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -118,6 +121,7 @@ class Record:
             "since": self.since,
             "was_unschedulable": self.was_unschedulable,
             "paused": self.paused,
+            **({} if self.kept_before is None else {"kept_before": self.kept_before}),
         }
 
 
@@ -135,6 +139,8 @@ class Node:
     record: str | None = None
     #: The value of the label that pauses our DaemonSets.
     pause: str | None = None
+    #: The value of the annotation for cluster-autoscaler.
+    keep: str | None = None
     #: The boot that the kubelet has reported.
     boot_id: str = ""
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.names import KEEP_NODE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.pause import PAUSE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types import RECORD
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_maintenance
@@ -130,7 +131,9 @@ def test_a_cordon_and_its_record_are_one_request(kube, maintain):
     assert said.pop("since").endswith("Z")
     assert said == {
         "run": "r1", "reason": "new cards", "was_unschedulable": False, "paused": False,
+        "kept_before": "",
     }  # fmt: skip
+    assert node(kube)["metadata"]["annotations"][KEEP_NODE] == "true"
     again = maintain("cordoned", A, B, reason="new cards")
     assert not again["changed"] and again["requests"] == {"list": 2}
     row = again["nodes"][A]
@@ -138,8 +141,10 @@ def test_a_cordon_and_its_record_are_one_request(kube, maintain):
     back = maintain("released", A, B)
     assert back["changed"] and not cordoned(kube) and record(kube) is None
     assert back["diff"]["after"][A] == {
-        "unschedulable": False, "run": None, "reason": None, "paused": False, "pods": [],
+        "unschedulable": False, "run": None, "reason": None, "paused": False,
+        "scale_down_disabled": False, "pods": [],
     }  # fmt: skip
+    assert KEEP_NODE not in (node(kube)["metadata"].get("annotations") or {})
     assert not maintain("released", A, B)["changed"]
 
 
@@ -151,6 +156,14 @@ def test_a_node_that_was_cordoned_by_hand_is_so_afterwards(api, kube, maintain):
     assert answer["changed"] and answer["nodes"][A]["was_unschedulable"] is True
     answer = maintain("released")
     assert answer["changed"] and cordoned(kube) and record(kube) is None
+
+
+def test_an_annotation_for_the_autoscaler_is_so_afterwards(api, kube, maintain):
+    api.kubectl("annotate", "node", A, f"{KEEP_NODE}=false")
+    maintain("cordoned")
+    assert node(kube)["metadata"]["annotations"][KEEP_NODE] == "true"
+    maintain("released")
+    assert node(kube)["metadata"]["annotations"][KEEP_NODE] == "false"
 
 
 def test_a_node_of_another_run_is_refused_by_name(kube, maintain):

@@ -23,6 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.names import KEEP_NODE
 from tests.unit.fixtures.cluster_objects import node, pod
 
 _KINDS = ("nodes", "pods", "daemonsets", "deployments", "leases", "namespaces", "events")
@@ -83,6 +84,15 @@ class ApiServer:
             if path.startswith("/api/v1/nodes/") and one["spec"].get("unschedulable"):
                 record = (one["metadata"].get("annotations") or {}).get("kubegpu.nodes/maintenance")
                 found[one["metadata"]["name"]] = json.loads(record)["run"] if record else ""
+        return found
+
+    def kept(self) -> dict[str, str]:
+        """Return the nodes with the annotation for cluster-autoscaler, and its value."""
+        found = {}
+        for path, one in self.objects.items():
+            value = (one["metadata"].get("annotations") or {}).get(KEEP_NODE)
+            if path.startswith("/api/v1/nodes/") and value is not None:
+                found[one["metadata"]["name"]] = value
         return found
 
     def leases(self) -> list[str]:

@@ -90,6 +90,8 @@ def test_an_api_server_that_stays_away_ends_the_run_with_a_report(nodes):
     assert "nothing on it was changed, and it may be out of work" in run.words()
     assert not [call for call in run.calls if call[1] == "nvidia_driver"]
     assert nodes.server.held() == {"gpu1": "gpu-upgrade"} and nodes.server.leases()
+    # It is empty, and cluster-autoscaler leaves it all the same.
+    assert nodes.server.kept() == {"gpu1": "true"}
 
     nodes.server.evicted = lambda _pod: None
     nodes.server.up()
@@ -98,6 +100,7 @@ def test_an_api_server_that_stays_away_ends_the_run_with_a_report(nodes):
     assert outcomes(report) == {"gpu1": "done", "gpu2": "done"} and report["ok"]
     assert report["hosts"]["gpu1"]["from"]["driver"] == OLD
     assert nodes.server.held() == {} and nodes.records() == [] and nodes.server.leases() == []
+    assert nodes.server.kept() == {}
 
 
 def test_nodes_that_lose_their_power_in_the_middle_of_a_batch(tmp_path):

@@ -175,7 +175,11 @@ def recorded(name, **more):
 
 def test_a_test_that_passed_with_a_warning_says_so():
     (found,) = recorded("dcgm-284-pass-warning.json", gpus=1).judged
-    assert (found.finding.code, found.severity, found.subject) == ("dcgm_warned", "warning", "GPU 0")
+    assert (found.finding.code, found.severity, found.subject) == (
+        "dcgm_warned",
+        "warning",
+        "GPU 0",
+    )
     assert "passed and warns for GPU 0" in found.finding.cause and found.error_id == 5
     assert found.finding.evidence.startswith("Couldn't allocate at least 75.0%")
 

@@ -135,6 +135,4 @@ def test_a_status_without_a_reason_is_no_pass():
 
 def test_long_lines_are_read_in_no_time():
     text = "proc'd:" * 9000 + "errors:" * 9000 + "-1 (" * 9000
-    assert codes(read_burn(f"{text}\nTested 1 GPUs:\n GPU 0: OK", 0, "", 1)) == [
-        "gpu_burn_not_run"
-    ]
+    assert codes(read_burn(f"{text}\nTested 1 GPUs:\n GPU 0: OK", 0, "", 1)) == ["gpu_burn_not_run"]

@@ -170,7 +170,10 @@ def test_nine_tenths_of_the_median_is_enough():
 
 @pytest.mark.parametrize(
     ("name", "where"),
-    [("nvbw-34.txt", "between GPUs, or between the host and a GPU"), ("nvbw-34.json", "between GPUs")],
+    [
+        ("nvbw-34.txt", "between GPUs, or between the host and a GPU"),
+        ("nvbw-34.json", "between GPUs"),
+    ],
 )
 def test_wrong_data_is_called_corruption(name, where):
     """Outputs of a public report; SOURCES.md has their addresses."""
@@ -204,7 +207,9 @@ def test_wrong_data_is_found_wherever_a_release_prints_it(text, errors, where):
 
 
 def test_another_assertion_is_no_wrong_data():
-    text = "[CUDA_ERROR_INVALID_VALUE] invalid argument in expression cuMemAlloc() in memcpy.cpp:165"
+    text = (
+        "[CUDA_ERROR_INVALID_VALUE] invalid argument in expression cuMemAlloc() in memcpy.cpp:165"
+    )
     assert codes(read(text, 1)) == ["nvbandwidth_not_run"]
 
 

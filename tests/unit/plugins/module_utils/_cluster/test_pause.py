@@ -23,6 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.apply import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.apply import (
     Settings as LabelSettings,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.names import KEEP_NODE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_requests
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.pause import (
     PAUSE,
@@ -72,6 +73,10 @@ class PauseCluster(StandinCluster):
         found = self.node(name)
         return found["metadata"]["labels"].get(PAUSE), bool(found["spec"].get("unschedulable"))
 
+    def kept(self, name="n1"):
+        """Return the annotation for cluster-autoscaler."""
+        return self.node(name)["metadata"].get("annotations", {}).get(KEEP_NODE)
+
     def list(self, path, **params):
         kind = path.rpartition("/")[2]
         if kind != "pods":
@@ -87,18 +92,22 @@ class PauseCluster(StandinCluster):
         fields = meta.get("managedFields") or []
         before = next((one for one in fields if one["manager"] == field_manager), {})
         owned = before.get("fieldsV1", {})
-        for name in owned.get("f:metadata", {}).get("f:labels", {}):
-            meta["labels"].pop(name[2:], None)
+        for kind in ("labels", "annotations"):
+            meta.setdefault(kind, {})
+            for name in owned.get("f:metadata", {}).get(f"f:{kind}", {}):
+                meta[kind].pop(name[2:], None)
+            meta[kind].update(body["metadata"].get(kind) or {})
         if "f:unschedulable" in owned.get("f:spec", {}):
             spec.pop("unschedulable", None)
-        labels = body["metadata"].get("labels") or {}
-        meta["labels"].update(labels)
         spec.update(body.get("spec") or {})
         entry = {
             "manager": field_manager,
             "operation": "Apply",
             "fieldsV1": {
-                "f:metadata": {"f:labels": {f"f:{name}": {} for name in labels}},
+                "f:metadata": {
+                    f"f:{kind}": {f"f:{name}": {} for name in body["metadata"].get(kind) or ()}
+                    for kind in ("labels", "annotations")
+                },
                 "f:spec": {f"f:{name}": {} for name in body.get("spec") or {}},
             },
         }
@@ -175,6 +184,26 @@ def test_the_cordon_of_somebody_else_stays(cluster):
     assert not pause(cluster)["n1"].to_json()["cordoned"]
     resume(cluster)
     assert cluster.state() == (None, True)
+
+
+def test_the_autoscaler_leaves_a_node_while_it_is_paused(cluster):
+    pause(cluster)
+    assert cluster.kept() == "true" and cluster.kept("n2") is None
+    resume(cluster)
+    assert cluster.kept() is None
+    # So does the next run after one that was killed.
+    pause(cluster)
+    cluster.label()
+    assert cluster.kept() is None and cluster.state() == (None, False)
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_an_annotation_of_somebody_else_stays(cluster, value):
+    cluster.node()["metadata"].setdefault("annotations", {})[KEEP_NODE] = value
+    pause(cluster)
+    assert cluster.kept() == value and cluster.state() == ("mig", True)
+    resume(cluster)
+    assert cluster.kept() == value
 
 
 def test_check_mode_changes_nothing_and_waits_for_nothing(cluster):

@@ -484,7 +484,7 @@ def test_slices_carry_what_was_before():
     result = build_result(rows)
     assert result["diff"]["before"] == {
         "n1": {
-            "unschedulable": False, "run": None, "reason": None, "paused": False,
+            "unschedulable": False, "run": None, "reason": None, "paused": False, "scale_down_disabled": False,
             "pods": ["default/a", "default/b"],
         }
     }  # fmt: skip

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.names import KEEP_NODE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.pause import PAUSE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.record import (
     cordon,
@@ -75,13 +76,15 @@ def essence(data):
 
 def test_cordon_and_record_are_in_one_patch_that_has_the_version():
     patch = cordon(read_node(node()), request(reason="fans", pause=True), NOW)
-    text = patch["metadata"].pop("annotations")[RECORD]
-    assert json.loads(text) == {
+    annotations = patch["metadata"].pop("annotations")
+    assert annotations[KEEP_NODE] == "true"
+    assert json.loads(annotations[RECORD]) == {
         "run": "r1",
         "reason": "fans",
         "since": NOW,
         "was_unschedulable": False,
         "paused": True,
+        "kept_before": "",
     }
     assert patch == {
         "metadata": {"resourceVersion": "7", "labels": {PAUSE: "maintenance"}},
@@ -135,7 +138,8 @@ def test_what_others_changed_meanwhile_stays():
 @pytest.mark.parametrize(
     "text",
     ["", "x", "[]", "{}", '{"run": "r1"}', '{"run": "r1", "was_unschedulable": 1, "paused": true}',
-     '{"run": 1, "was_unschedulable": true, "paused": true}', "[" * 100000],
+     '{"run": 1, "was_unschedulable": true, "paused": true}', "[" * 100000,
+     '{"run": "r1", "was_unschedulable": true, "paused": true, "kept_before": 1}'],
 )  # fmt: skip
 def test_a_record_that_is_none_of_ours_stops(text):
     data = node()
@@ -173,13 +177,59 @@ CALLS = st.lists(
 )
 
 
-@given(st.sampled_from([None, False, True]), st.sampled_from([None, "mig", "maintenance"]), CALLS)
-def test_a_node_is_after_its_release_as_before(unschedulable, pause, calls):
+def keep(data, value):
+    """Set the annotation for cluster-autoscaler as an administrator does; None removes it."""
+    return merge(data, {"metadata": {"annotations": {KEEP_NODE: value}}})
+
+
+def kept(data):
+    return (data["metadata"].get("annotations") or {}).get(KEEP_NODE)
+
+
+@pytest.mark.parametrize("value", [None, "false", "true", "yes"])
+def test_the_autoscaler_leaves_a_node_while_it_is_ours(value):
+    held = cordoned(keep(node(), value))
+    assert kept(held) == "true" and view(read_node(held))["scale_down_disabled"]
+    # A run that was killed leaves cordon, record and annotation, which the next one takes back.
+    again = cordoned(held, run="r2", take_over=True)
+    assert kept(again) == "true"
+    assert kept(act(again, release(read_node(again)))) == value
+
+
+@pytest.mark.parametrize("value", [None, "false"])
+def test_what_an_administrator_sets_meanwhile_stays(value):
+    held = keep(cordoned(node()), value)
+    assert cordon(read_node(held), request(), "later") is None
+    assert kept(act(held, release(read_node(held)))) == value
+
+
+def test_a_node_that_an_earlier_release_holds_gets_the_annotation():
+    record = {"run": "r1", "was_unschedulable": False, "paused": False}
+    data = merge(
+        node(unschedulable=True), {"metadata": {"annotations": {RECORD: json.dumps(record)}}}
+    )
+    held = cordoned(data)
+    assert kept(held) == "true" and read_record(read_node(held)).run == "r1"
+    released = act(held, release(read_node(held)))
+    assert kept(released) is None and "unschedulable" not in released["spec"]
+    # Released without another cordon, it is as that release left it.
+    assert kept(act(keep(data, "true"), release(read_node(keep(data, "true"))))) == "true"
+
+
+@given(
+    st.sampled_from([None, False, True]),
+    st.sampled_from([None, "mig", "maintenance"]),
+    st.sampled_from([None, "true", "false", "x"]),
+    CALLS,
+)
+def test_a_node_is_after_its_release_as_before(unschedulable, pause, kept_from, calls):
     data = node(podCIDR="10.0.0.0/24")
     if unschedulable is not None:
         data["spec"]["unschedulable"] = unschedulable
     if pause:
         data["metadata"]["labels"][PAUSE] = pause
+    if kept_from:
+        data["metadata"]["annotations"] = {KEEP_NODE: kept_from}
     before = copy.deepcopy(data)
     for options in calls:
         data = cordoned(data, **options)
