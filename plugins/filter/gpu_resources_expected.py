@@ -16,6 +16,7 @@ description:
   - Without MIG devices, the GPUs of NVIDIA on the PCI bus are counted, except those bound to vfio.
     With a MIG strategy, the facts must come from a node with a running driver.
   - A vendor whose number the facts do not determine is left out, if the node has another one.
+    O(unknown) returns these vendors, of which the node should offer at least one GPU each.
 positional: _input
 options:
   _input:
@@ -38,6 +39,10 @@ options:
     description: The options of P(kubegpu.nodes.intel_device_plugin#role), without its prefix.
     type: dict
     default: {}
+  unknown:
+    description: Whether to return the vendors whose number the facts do not determine instead.
+    type: bool
+    default: false
 seealso:
   - plugin: kubegpu.nodes.nvidia_device_plugin_plan
     plugin_type: filter
@@ -54,8 +59,8 @@ RETURN = r"""
 _value:
   description: >-
     The number of each resource, such as C({'amd.com/gpu': 8}). Null if the facts determine none of
-    them.
-  type: dict
+    them. With O(unknown) a list, such as C([amd]).
+  type: raw
 """
 
 from collections.abc import Callable, Mapping
@@ -70,17 +75,21 @@ def gpu_resources_expected(
     config: str = "",
     amd: Mapping[str, Any] | None = None,
     intel: Mapping[str, Any] | None = None,
-) -> dict[str, int] | None:
-    """Return the number of each resource."""
+    unknown: bool = False,
+) -> dict[str, int] | list[str] | None:
+    """Return the number of each resource, or the vendors without a number."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
     from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.resources import (
         expected_resources,
+        unknown_vendors,
     )
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
 
     check_call("gpu_resources_expected", gpu_node)
     given = {"nvidia": nvidia or {}, "amd": amd or {}, "intel": intel or {}}
     try:
+        if unknown:
+            return unknown_vendors(gpu_node, given, config)
         return expected_resources(gpu_node, given, config)
     except KubegpuError as error:
         raise AnsibleFilterError(f"gpu_resources_expected: {error}") from error

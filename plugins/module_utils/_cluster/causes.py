@@ -44,18 +44,22 @@ def is_foreign_only(expected: Expected, view: View) -> bool:
 def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
     """Return whether a node offers the expected GPUs.
 
-    How an unmanaged plugin shares GPUs is unknown, so that any offered GPU suffices there. A DRA
-    driver must offer every GPU of the node.
+    How an unmanaged plugin shares GPUs is unknown, so that any offered GPU suffices there, and so it
+    does for a vendor whose number the facts do not determine. A DRA driver must offer every GPU of
+    the node.
     """
     if expected.none:
         return not view.plugin_pods(state.name)
     if _rivals(expected, state, view):
         return False
+    silent = _silent(expected, state)
     if by_dra(expected, state):
         offer = state.dra
-        good = bool(offer and offer.allocatable and not offer.taints)
+        good = bool(offer and offer.allocatable and not offer.taints) and not silent - {"nvidia"}
         return good and not plugin_offers(state) and not count_unpublished(expected, state)
-    if expected.some or is_foreign_only(expected, view):
+    if silent:
+        return False
+    if (expected.some and not expected.some_of) or is_foreign_only(expected, view):
         return any(
             resource.allocatable > 0
             for name, resource in state.resources.items()
@@ -145,7 +149,17 @@ def _lacking(expected: Expected, state: NodeState) -> set[str]:
         vendor_of(name)
         for name, count in expected.resources.items()
         if state.resource(name).allocatable != count and vendor_of(name)
+    } | _silent(expected, state)
+
+
+def _silent(expected: Expected, state: NodeState) -> set[str]:
+    """Return the vendors with an unknown number of GPUs of which the node offers none."""
+    offering = {
+        vendor_of(name)
+        for name, resource in state.resources.items()
+        if resource.allocatable > 0 and is_gpu_resource(name)
     }
+    return set(expected.some_of) - offering
 
 
 def _is_of(pod: PodView, parts: Sequence[Workload]) -> bool:

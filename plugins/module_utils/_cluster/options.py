@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core.checks import wrong_value
 from .._core.options import read_arguments
-from .types import Expected
+from .types import VENDORS, Expected
 
 _ARGUMENTS: dict[str, dict[str, Any]] = {
     "name": {"type": "str"},
@@ -21,6 +21,7 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
     "driver": {"type": "str"},
     "default_runtime": {"type": "str"},
     "gpus": {"type": "list", "elements": "dict"},
+    "some_of": {"type": "list", "elements": "str", "choices": list(VENDORS)},
 }
 
 
@@ -55,4 +56,5 @@ def _read_expected(key: str, given: Mapping[str, Any]) -> Expected:
         given["default_runtime"],
         tuple(given["gpus"] or ()),
         resources is None,
+        tuple(given["some_of"] or ()),
     )

@@ -21,6 +21,7 @@ from .workloads import (
 )
 
 _VENDORS = {"nvidia.com": "nvidia", "amd.com": "amd", "gpu.intel.com": "intel"}
+VENDORS = tuple(_VENDORS.values())
 #: Codes of causes that waiting does not resolve.
 _FINAL = frozenset(
     {
@@ -50,15 +51,17 @@ class Expected:
     gpus: tuple[Mapping[str, Any], ...] = ()
     #: Whether it has GPUs whose resource names are unknown.
     some: bool = False
+    #: The vendors whose number of GPUs is unknown: each has to offer at least one.
+    some_of: tuple[str, ...] = ()
 
     @property
     def none(self) -> bool:
         """Whether the host has no GPU, so that it should offer nothing."""
-        return not self.some and not any(self.resources.values())
+        return not self.some and not self.some_of and not any(self.resources.values())
 
     @property
     def vendors(self) -> set[str]:
-        return {vendor for vendor in map(vendor_of, self.resources) if vendor}
+        return {vendor for vendor in map(vendor_of, self.resources) if vendor} | set(self.some_of)
 
 
 @dataclass(frozen=True)

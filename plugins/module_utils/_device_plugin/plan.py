@@ -317,14 +317,17 @@ def _plan_host(
             f"MIG strategy {config.mig_strategy}: the MIG devices are unknown "
             "before the driver runs, or without pynvml on the node"
         )
-        return
     result["expected"][name] = expected_of(name, host, resources)
 
 
-def expected_of(name: str, host: Mapping[str, Any], resources: Mapping[str, int]) -> dict[str, Any]:
+def expected_of(
+    name: str, host: Mapping[str, Any], resources: Mapping[str, int] | None
+) -> dict[str, Any]:
     """Return what a host should offer, in the format of gpu_cluster_info.
 
-    All keys but ``resources`` serve its explanations.
+    The other keys serve its explanations.
+
+    :param resources: None for an unknown number, of which at least one is waited for.
     """
     node = host["gpu_node"]
     return {
@@ -332,7 +335,8 @@ def expected_of(name: str, host: Mapping[str, Any], resources: Mapping[str, int]
         "machine_id": None
         if host.get("match") == "name"
         else (node.get("os") or {}).get("machine_id"),
-        "resources": dict(resources),
+        "resources": dict(resources or {}),
+        "some_of": ["nvidia"] if resources is None else [],
         "driver": (node.get("driver") or {}).get("loaded") or "",
         "default_runtime": default_handler(node, host.get("default_runtime")),
         "gpus": list(node.get("gpus") or ()),

@@ -42,14 +42,32 @@ def expected_resources(
     :param config: the node's config of NVIDIA's plugin.
     :raises InputError: an option is invalid.
     """
-    found = []
-    if gpu_vendor(node["gpus"]) == "nvidia":
-        found.append(expected_nvidia(node, given.get("nvidia", {}), config))
-    for vendor in vendor_options.VENDORS:
-        if container_gpus(node, vendor):
-            request = vendor_options.read_request(vendor, given.get(vendor, {}))
-            found.append(vendor_plan.expected(node, request)[0])
+    found = _by_vendor(node, given, config).values()
     known = [resources for resources in found if resources is not None]
     if found and not known:
         return None
     return {name: count for resources in known for name, count in resources.items()}
+
+
+def unknown_vendors(
+    node: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]], config: str = ""
+) -> list[str]:
+    """Return the vendors whose number of resources the facts do not determine.
+
+    The parameters are those of :func:`expected_resources`.
+    """
+    found = _by_vendor(node, given, config)
+    return [vendor for vendor, resources in found.items() if resources is None]
+
+
+def _by_vendor(
+    node: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]], config: str
+) -> dict[str, dict[str, int] | None]:
+    found = {}
+    if gpu_vendor(node["gpus"]) == "nvidia":
+        found["nvidia"] = expected_nvidia(node, given.get("nvidia", {}), config)
+    for vendor in vendor_options.VENDORS:
+        if container_gpus(node, vendor):
+            request = vendor_options.read_request(vendor, given.get(vendor, {}))
+            found[vendor] = vendor_plan.expected(node, request)[0]
+    return found

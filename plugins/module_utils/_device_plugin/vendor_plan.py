@@ -112,8 +112,7 @@ def _plan_host(
     resources, why = expected(node, request)
     if resources is None:
         result["unknown"][name] = why
-        return
-    if why:
+    elif why:
         warnings.append(f"{name}: {why}")
     # The format of gpu_cluster_info; all keys but resources serve its explanations.
     result["expected"][name] = {
@@ -121,7 +120,9 @@ def _plan_host(
         "machine_id": None
         if host.get("match") == "name"
         else (node.get("os") or {}).get("machine_id"),
-        "resources": resources,
+        # Of an unknown number at least one is waited for: none is never right.
+        "resources": resources or {},
+        "some_of": [vendor] if resources is None else [],
         "gpus": list(node.get("gpus") or ()),
     }
 

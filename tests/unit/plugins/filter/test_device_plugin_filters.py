@@ -191,10 +191,19 @@ def test_s17_what_a_node_of_each_vendor_should_offer():
     assert gpu_resources_expected(both) == {"nvidia.com/gpu": 1, "amd.com/gpu": 2}
     for one in both["device_nodes"]:
         one["partition"] = "cpx_nps4"
-    # What is unknown is not looked at; where all of it is, any GPU will do.
+    # Of what is unknown any number will do, but none.
     assert gpu_resources_expected(both) == {"nvidia.com/gpu": 1}
+    assert gpu_resources_expected(both, unknown=True) == ["amd"]
     both["gpus"] = both["gpus"][1:]
     assert gpu_resources_expected(both) is None
+    assert gpu_resources_expected(both, unknown=True) == ["amd"]
+    assert gpu_resources_expected(nvidia, unknown=True) == []
+    virtual = intel_node("xe")
+    virtual["gpus"][0]["virtual_function"] = True
+    assert gpu_resources_expected(virtual, unknown=True) == ["intel"]
+    # Without its driver, the number of MIG devices is unknown.
+    silent = node(nvml=None)
+    assert gpu_resources_expected(silent, {"mig_strategy": "mixed"}, unknown=True) == ["nvidia"]
     with pytest.raises(AnsibleFilterError, match="gpu_resources_expected: there is no"):
         gpu_resources_expected(nvidia, config="b")
     with pytest.raises(AnsibleFilterError, match="intel_device_plugin_shared"):

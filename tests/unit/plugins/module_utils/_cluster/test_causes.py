@@ -58,6 +58,41 @@ def test_all_is_as_expected():
     assert cause(node(gpus=4, labels=MARKER), plugin_pod()) is None
 
 
+CPX, XE = "amd.com/cpx_nps4", "gpu.intel.com/xe"
+
+
+@pytest.mark.parametrize(
+    ("known", "offers", "good"),
+    [
+        # ROCm/k8s-device-plugin#184 (2026): the plugin finds 64 parts, the kubelet reports 0.
+        ({"resources": {}, "some_of": ["amd"]}, {"amd.com/gpu": 0}, False),
+        ({"resources": None, "some_of": ["amd"]}, {"amd.com/gpu": 0}, False),
+        ({"resources": None, "some_of": ["amd"]}, {}, False),
+        ({"resources": None, "some_of": ["amd"]}, {"amd.com/gpu": 64}, True),
+        ({"resources": None, "some_of": ["amd"]}, {CPX: 1}, True),
+        # GPUs of another vendor do not stand for them.
+        ({"resources": None, "some_of": ["amd"]}, {GPU: 8, "amd.com/gpu": 0}, False),
+        ({"resources": {GPU: 1}, "some_of": ["amd"]}, {GPU: 1, "amd.com/gpu": 0}, False),
+        ({"resources": {GPU: 1}, "some_of": ["amd"]}, {GPU: 1, CPX: 8}, True),
+        ({"resources": {GPU: 1}, "some_of": ["amd"]}, {GPU: 0, CPX: 8}, False),
+        ({"resources": {}, "some_of": ["intel"]}, {XE: 0}, False),
+        ({"resources": {}, "some_of": ["intel"]}, {XE: 2}, True),
+        ({"resources": {}, "some_of": ["nvidia"]}, {GPU: 0}, False),
+        ({"resources": {}, "some_of": ["nvidia"]}, {"nvidia.com/mig-1g.10gb": 7}, True),
+        # Without a vendor, any GPU will do.
+        ({"resources": None}, {GPU: 0}, False),
+        ({"resources": None}, {XE: 1}, True),
+    ],
+)
+def test_of_an_unknown_number_none_is_not_right(known, offers, good):
+    there = node()
+    there["status"]["allocatable"] = {name: str(count) for name, count in offers.items()}
+    there["status"]["capacity"] = dict(there["status"]["allocatable"])
+    short = cause(there, daemonsets=(), count=0, **known)
+    assert (short is None) is good
+    assert good or short.finding.code == "no_plugin"
+
+
 def test_a_host_that_the_cluster_does_not_have():
     short = cause(None, machine_id="abc")
     assert short.finding.code == "node_unknown" and short.final

@@ -232,8 +232,10 @@ def test_the_chart_brings_its_own_objects_and_ours_go():
 def test_a_node_of_which_nobody_can_tell_is_named():
     requests = {"mig_strategy": "mixed"}
     made = plan(requests, {"a": host(nvml=None)})
-    assert made["expected"] == {}
     assert "the MIG devices are unknown" in made["unknown"]["a"]
+    # It is waited for all the same: no GPU at all is not right.
+    (one,) = made["expected"].values()
+    assert (one["resources"], one["some_of"]) == ({}, ["nvidia"])
 
 
 def test_warnings_of_nodes():

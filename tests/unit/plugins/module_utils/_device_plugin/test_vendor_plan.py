@@ -149,6 +149,10 @@ def test_cards_that_are_divided(partition, naming, known):
     resources, why = amd(facts, naming=naming)
     assert (resources is not None) is known
     assert known or partition in why
+    made = plan("amd", {"naming": naming}, {"a": {"gpu_node": facts}})
+    # None of an unknown number is waited for, too (ROCm/k8s-device-plugin#184).
+    assert made["expected"]["a"]["some_of"] == ([] if known else ["amd"])
+    assert ("a" in made["unknown"]) is not known
 
 
 def test_what_intel_offers():
