@@ -37,6 +37,8 @@ class PodUse:
     count: int
     phase: str = ""
     owner: str = ""
+    #: When the kubelet took it, as the API server writes it; empty if it did not.
+    started: str = ""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" + (f" ({self.count})" if self.count != 1 else "")
@@ -210,7 +212,12 @@ def allocations(
         for name, count in pod_use(pod, extra).items():
             held.setdefault(node, {}).setdefault(name, []).append(
                 PodUse(
-                    str(meta.get("namespace")), str(meta.get("name")), count, phase, _owner(meta)
+                    str(meta.get("namespace")),
+                    str(meta.get("name")),
+                    count,
+                    phase,
+                    _owner(meta),
+                    str((pod.get("status") or {}).get("startTime") or ""),
                 )
             )
     for resources in held.values():

@@ -13,6 +13,14 @@ _DCGM = re.compile(r'^DCGM_[A-Z0-9_]{1,80}\{[^\n]{0,2000}?\bUUID="([^"\n]{1,100}
 _TEXTFILE = re.compile(
     r'^kubegpu_gpu_info\{[^\n]{0,2000}?\bpci_bus_id="([0-9a-f:.]{12})"', re.MULTILINE
 )
+_POD = re.compile(
+    r'^DCGM_[A-Z0-9_]{1,80}\{[^\n]{0,2000}?\b(?:exported_)?pod(?:_name)?="[^"\n]', re.MULTILINE
+)
+
+
+def has_pod(text: str) -> bool:
+    """Return whether a sample on the page of DCGM's exporter names the pod that uses its GPU."""
+    return _POD.search(text) is not None
 
 
 def dcgm_gpus(text: str) -> set[str]:

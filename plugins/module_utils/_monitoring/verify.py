@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The layer ``metrics``: one scrape of each node's exporter has a sample for each GPU."""
+"""The layer ``metrics``: one scrape of each node's exporter has a sample for each GPU, and the pods
+that use them."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from .._exporter.page import dcgm_gpus
 from .._hardware.vendors import container_gpus
 from .._kube.api import Cluster
 from .._kube.errors import KubeError
+from .pod_samples import find_missing_pods
 
 LAYER = "metrics"
 
@@ -54,7 +56,7 @@ def _judge(
         return find_pod_problem(pod) or _not_ready(pod), ""
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/proxy/metrics"
     try:
-        samples = dcgm_gpus(cluster.text(path))
+        page = cluster.text(path)
     except KubeError as error:
         return Finding(
             "exporter_no_answer",
@@ -62,8 +64,12 @@ def _judge(
             error.evidence,
             error.next_step or f"Look at kubectl -n {pod.namespace} logs {pod.name}.",
         ), ""
+    samples = dcgm_gpus(page)
     if len(samples) < gpus:
         return _too_few(pod, len(samples), gpus), ""
+    finding = find_missing_pods(cluster, state, pod, page)
+    if finding is not None:
+        return finding, ""
     return None, f"the exporter {pod.full_name} has samples of {len(samples)} GPUs"
 
 

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
@@ -13,9 +15,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import KubeError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.timestamp import unix_time
+from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.manifests import manifests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.options import read_request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.verify import metric_layers
 from tests.testbed.dcgm_exporter import text
-from tests.unit.fixtures.cluster_objects import GPU, daemonset, node, pod
+from tests.unit.fixtures.cluster_objects import GPU, container, daemonset, node, pod
 from tests.unit.fixtures.standin_cluster import StandinCluster, Time
 
 LABELS = {
@@ -42,6 +47,104 @@ def cluster(status=None, log="", exporters=None, **more):
         "daemonsets": [exporter()] if exporters is None else exporters, **more,
     }  # fmt: skip
     return StandinCluster(log=log, **objects)
+
+
+OURS = manifests(read_request({}), "none", False)
+
+
+def our_pod(**more):
+    """Return the pod of the exporter as this collection deploys it."""
+    (spec,) = [one["spec"]["template"]["spec"] for one in OURS if one["kind"] == "DaemonSet"]
+    spec = copy.deepcopy({key: spec[key] for key in ("containers", "volumes")})
+    spec["containers"][0].update(more)
+    return pod("exporter-x", namespace="kubegpu", labels=LABELS, status=READY, **spec)
+
+
+def user(started="2026-11-27T10:00:00Z", phase="Running", resource=GPU, name="train"):
+    limits = [container(limits={resource: "1"})]
+    return pod(name, namespace="ml", containers=limits, phase=phase, status={"startTime": started})
+
+
+def held(page, exporter_pod, *users):
+    found = cluster(log=page, pods=[exporter_pod, *users])
+    for one in users:
+        for limits in (c["resources"]["limits"] for c in one["spec"]["containers"]):
+            for part in ("capacity", "allocatable"):
+                found.objects["nodes"][0]["status"][part].update(dict.fromkeys(limits, "2"))
+    found.server_time = unix_time("2026-11-27T10:10:00Z")
+    (entry,) = layers(found)
+    return entry
+
+
+ALONE, SHOWN = text("n1", 2, ""), text("n1", 2, "ml/train")
+
+
+def test_samples_without_the_pods_that_hold_gpus_fail():
+    entry = held(ALONE, our_pod(), user())
+    assert (entry["ok"], entry["code"]) == (False, "pods_without_metrics")
+    assert "pods with GPUs: ml/train" in entry["evidence"]
+    # All is set: the socket in the folder is another kubelet's, or none.
+    assert "/var/lib/kubelet/pod-resources" in entry["evidence"]
+    assert "gpu_monitoring_kubelet_directory" in entry["next_step"]
+
+
+@pytest.mark.parametrize(
+    ("page", "users"),
+    [
+        (SHOWN, [user()]),
+        (ALONE, []),
+        # It may not be in the samples yet, holds no GPU, or holds another vendor's.
+        (ALONE, [user("2026-11-27T10:08:00Z")]),
+        (ALONE, [user("")]),
+        (ALONE, [user(phase="Pending")]),
+        (ALONE, [user(phase="Succeeded")]),
+        (ALONE, [user(resource="amd.com/gpu")]),
+        (ALONE, [user(resource="nvidia.com/hostdev")]),
+        # The older names of the label.
+        (SHOWN.replace('pod="', 'pod_name="'), [user()]),
+        (SHOWN.replace('pod="', 'exported_pod="'), [user()]),
+    ],
+)
+def test_samples_with_pods_or_without_users_are_well(page, users):
+    assert held(page, our_pod(), *users)["ok"]
+
+
+def test_a_label_of_the_exporter_itself_is_no_pod_that_uses_a_gpu():
+    """With the mapping on, GPUs without a pod have empty labels."""
+    page = ALONE.replace('device="', 'pod="",namespace="",device="')
+    assert held(page, our_pod(), user())["code"] == "pods_without_metrics"
+    assert held(ALONE + 'up{pod="x"} 1\n', our_pod(), user())["code"] == "pods_without_metrics"
+
+
+SHARED = "nvidia.com/gpu.shared"
+
+
+def environment(**values):
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+@pytest.mark.parametrize(
+    ("more", "resource", "evidence", "step"),
+    [
+        ({"env": environment()}, GPU, "DCGM_EXPORTER_KUBERNETES: not set",
+         "Set DCGM_EXPORTER_KUBERNETES=true"),
+        ({"env": environment(DCGM_EXPORTER_KUBERNETES="false")}, GPU,
+         "DCGM_EXPORTER_KUBERNETES: false", "gpu_monitoring_environment"),
+        ({"volumeMounts": []}, GPU, "no folder of the host is mounted at",
+         "/var/lib/kubelet/pod-resources"),
+        ({"volumeMounts": [], "env": [], "args": ["--kubernetes"]}, GPU,
+         "no folder of the host is mounted at", "Mount the folder"),
+        ({"env": environment(DCGM_EXPORTER_KUBERNETES="true",
+                             DCGM_POD_RESOURCES_KUBELET_SOCKET="/x/kubelet.sock")}, GPU,
+         "mounted at /x", "at /x"),
+        ({}, SHARED, "they hold nvidia.com/gpu.shared", f"NVIDIA_RESOURCE_NAMES={SHARED}"),
+        ({}, "nvidia.com/mig-1g.10gb", "has the host's folder", "kubelet.sock"),
+    ],
+)  # fmt: skip
+def test_the_setting_that_is_missing_is_named(more, resource, evidence, step):
+    entry = held(ALONE, our_pod(**more), user(resource=resource))
+    assert entry["code"] == "pods_without_metrics"
+    assert evidence in entry["evidence"] and step in entry["next_step"]
 
 
 def layers(found, gpus=2, name="n1"):
