@@ -122,6 +122,9 @@ options:
     description: The boot of the node, which its kubelet has to report, with V(gate).
     type: str
     default: ""
+  stay:
+    description: The pods that stayed on the node, as V(taken) returns them, with V(gate).
+    type: dict
   host:
     description: The host, with V(taken).
     type: str
@@ -242,6 +245,7 @@ def _of_results(what: str, value: Any, given: Mapping[str, Any]) -> Any:
             reboot=given.get("reboot") or "",
             diag=given.get("diag"),
             boot=given.get("boot") or "",
+            stay=given.get("stay"),
         )
         return [finding.as_problem() for finding in findings]
     if what == "restored":

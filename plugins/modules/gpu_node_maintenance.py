@@ -342,6 +342,22 @@ nodes:
       elements: dict
       sample: [{namespace: kube-system, name: proxy-x, owner: DaemonSet/proxy, gpus: 0,
                 why: daemonset}]
+    without_request:
+      description: >-
+        Pods that stay and may use GPUs that they did not request, so that the driver cannot be
+        unloaded. C(sign) is why: a RuntimeClass of NVIDIA, C(NVIDIA_VISIBLE_DEVICES), or devices of
+        the host. After a drain.
+      returned: always
+      type: list
+      elements: dict
+      sample: [{namespace: monitoring, name: dcgm-x, sign: RuntimeClass nvidia}]
+    containers:
+      description: >-
+        The containers of pods that stay, by the first 12 characters of their IDs, with namespace
+        and name of the pod. After a drain.
+      returned: always
+      type: dict
+      sample: {4f2a9c1d5e6b: monitoring/dcgm-x}
     findings:
       description: >-
         Why the node is not in the requested state, with C(code), C(cause), C(evidence),

@@ -37,6 +37,10 @@ _MIRROR = "kubernetes.io/config.mirror"
 # --lock-annotation): one lock, or several below "locks". Its TTL is in nanoseconds, 0 for none.
 _KURED = "weave.works/kured-node-lock"
 _NANO = 1e9
+_SHORT_ID = 12
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+_DEVICES = ("/dev/nvidia", "/dev/dri", "/dev/kfd")
+_MOST_SHOWN = 60
 
 Object = Mapping[str, Any]
 
@@ -71,7 +75,33 @@ def read_pod(data: Object, gpus: int = 0) -> Pod:
         in_memory=tuple(str(one.get("name")) for one in memory),
         on_disk=tuple(str(one.get("name")) for one in volumes if one not in memory),
         gpus=gpus,
+        sign="" if gpus else _gpu_sign(spec),
+        containers=tuple(
+            str(one.get("containerID") or "").rpartition("://")[2][:_SHORT_ID]
+            for one in status.get("containerStatuses") or ()
+            if one.get("containerID")
+        ),
     )
+
+
+def _gpu_sign(spec: Object) -> str:
+    """Return what lets a pod use GPUs without a request; empty for nothing.
+
+    A privileged pod can, too, but most of them are network and storage, which do not.
+    """
+    runtime = str(spec.get("runtimeClassName") or "")
+    if runtime.startswith("nvidia"):
+        return f"RuntimeClass {runtime}"
+    for container in spec.get("containers") or ():
+        for one in container.get("env") or ():
+            value = str(one.get("value") or "")
+            if one.get("name") == _VISIBLE and value.lower() not in ("", "void", "none"):
+                return f"{_VISIBLE}={value[:_MOST_SHOWN]}"
+    for volume in spec.get("volumes") or ():
+        path = str((volume.get("hostPath") or {}).get("path") or "")
+        if path.startswith(_DEVICES):
+            return f"the host's {path[:_MOST_SHOWN]}"
+    return ""
 
 
 def read_daemonsets(items: Iterable[Object], now: float) -> DaemonSets:

@@ -169,6 +169,10 @@ class Pod:
     on_disk: tuple[str, ...] = ()
     #: Number of GPUs that it holds.
     gpus: int = 0
+    #: Why it may use a GPU that it did not request; empty if nothing says so.
+    sign: str = ""
+    #: The short IDs of its containers, as a node shows them.
+    containers: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:

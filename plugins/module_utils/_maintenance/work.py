@@ -151,6 +151,16 @@ class NodeDrain:
             "kept": [
                 {**one.pod.to_json(), "why": one.why} for one in self.kept if one.why != "no_gpu"
             ],
+            "without_request": [
+                {"namespace": one.pod.namespace, "name": one.pod.name, "sign": one.pod.sign}
+                for one in self.kept
+                if one.pod.sign
+            ],
+            "containers": {
+                container: one.pod.full_name
+                for one in self.kept
+                for container in one.pod.containers
+            },
             "findings": [_problem(pod, finding) for pod, finding in self.problems],
         }
         if self.original is not None:

@@ -118,9 +118,7 @@ def _explain(pod: Object | None, held: Iterable[str]) -> tuple[str, str]:
             f"Mount the folder pod-resources of the kubelet into the exporter at {place}, "
             "read-only.",
         )
-    unknown = sorted(
-        one for one in held if one != _KNOWN and not one.startswith(_KNOWN_PREFIX)
-    )
+    unknown = sorted(one for one in held if one != _KNOWN and not one.startswith(_KNOWN_PREFIX))
     if unknown and len(unknown) == len(set(held)) and not pairs.get(_NAMES):
         return (
             f"they hold {', '.join(unknown)}, and {_NAMES} is not set",

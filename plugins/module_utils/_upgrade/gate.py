@@ -12,6 +12,7 @@ from typing import Any
 from .._acceptance.checks import judge_health, judge_layers
 from .._acceptance.dcgm import judge_diag
 from .._core.finding import Finding
+from .._core.printable import printable
 
 GATES = ("layers", "health", "pod", "dcgm")
 #: Layers of the verification that the cluster tells.
@@ -52,6 +53,7 @@ def judge(
     reboot: str = "",
     diag: Object | None = None,
     boot: str = "",
+    stay: Object | None = None,
 ) -> list[Finding]:
     """Return why a node may not take pods again; empty if it may.
 
@@ -64,8 +66,10 @@ def judge(
     :param reboot: why the node needs another reboot.
     :param diag: the result of ``dcgmi diag``, by Ansible's ``command``.
     :param boot: the boot of the node, which its kubelet has to report.
+    :param stay: the pods that stayed on the node when it was drained, as :func:`result.taken` has
+        them.
     """
-    found = _judge_node(row, reboot, boot)
+    found = _judge_node(row, reboot, boot, stay or {})
     if "layers" in gates:
         found += judge_layers([one for one in layers if one["layer"] not in _OF_CLUSTER], "node")
     if "pod" in gates:
@@ -77,16 +81,17 @@ def judge(
     return found
 
 
-def _judge_node(row: Object | None, reboot: str, boot: str) -> list[Finding]:
+def _judge_node(row: Object | None, reboot: str, boot: str, stay: Object) -> list[Finding]:
     found = []
     if reboot:
+        holders, step = _pods_with_driver(reboot, stay)
         found.append(
             Finding(
                 "reboot_left",
                 f"The node needs a reboot: {reboot}",
-                "",
+                holders,
                 "Set gpu_upgrade_reboot: auto (for a MIG mode nvidia_mig_reboot: true), or reboot "
-                "the node, and run the upgrade again.",
+                f"the node, and run the upgrade again.{step}",
             )
         )
     refused = [one for one in (row or {}).get("findings") or () if one["code"] == _NOT_REGISTERED]
@@ -112,6 +117,34 @@ def _judge_node(row: Object | None, reboot: str, boot: str) -> list[Finding]:
             )
         )
     return found
+
+
+def _pods_with_driver(reboot: str, stay: Object) -> tuple[str, str]:
+    """Return the pods that keep the earlier driver loaded, and what to do.
+
+    :param reboot: names the containers whose processes use the driver.
+    """
+    held = sorted(
+        {
+            str(pod)
+            for container, pod in (stay.get("containers") or {}).items()
+            if f"container {container}" in reboot
+        }
+    )
+    if held:
+        evidence = f"pods that stayed and use the driver: {', '.join(held)}"
+    elif stay.get("without_request") and "in use" in reboot:
+        names = [
+            f"{pod['namespace']}/{pod['name']} ({pod['sign']})" for pod in stay["without_request"]
+        ]
+        evidence = f"pods that stayed and may use GPUs without a request: {', '.join(names)}"
+    else:
+        return "", ""
+    return printable(evidence), (
+        " Or remove these pods before: gpu_upgrade_pods: all evicts those that are not of a "
+        "DaemonSet; a DaemonSet leaves a paused node with a node affinity for kubegpu.nodes/pause "
+        "(DoesNotExist)."
+    )
 
 
 def judge_restored(record: Object, versions: Object) -> list[Finding]:

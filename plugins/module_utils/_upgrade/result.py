@@ -68,7 +68,7 @@ def why_stop(
 
 
 def taken(answers: Sequence[Object], host: str) -> dict[str, Any]:
-    """Return which pods left the node of a host, and what is wrong with it.
+    """Return which pods left the node of a host, which stay, and what is wrong with it.
 
     :param answers: results of ``gpu_node_maintenance``. One without nodes failed as a whole.
     """
@@ -81,6 +81,14 @@ def taken(answers: Sequence[Object], host: str) -> dict[str, Any]:
             *(dict(finding) for row in rows for finding in row.get("findings") or ()),
             *(problem(answer) for answer in answers if not answer.get("nodes")),
         ],
+        "stay": {
+            "without_request": [
+                dict(pod) for row in rows for pod in row.get("without_request") or ()
+            ],
+            "containers": {
+                name: pod for row in rows for name, pod in (row.get("containers") or {}).items()
+            },
+        },
     }
 
 

@@ -256,7 +256,11 @@ def test_the_gate_and_the_rollback():
 
 
 def test_calls_of_the_maintenance():
-    assert gpu_upgrade([cluster()], "taken", host="gpu1") == {"evicted": [], "findings": []}
+    assert gpu_upgrade([cluster()], "taken", host="gpu1") == {
+        "evicted": [],
+        "findings": [],
+        "stay": {"without_request": [], "containers": {}},
+    }
     assert gpu_upgrade({"msg": "No route"}, "problem")["cause"] == "No route"
 
 

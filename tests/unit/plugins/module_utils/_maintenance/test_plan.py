@@ -49,6 +49,38 @@ def daemon(uid, **more):
     return pod(owner_kind="DaemonSet", owner_name=uid, owner_uid=uid, **more)
 
 
+def spec(env="", path="", **more):
+    found = {"name": "main", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": env}]}
+    volumes = [{"name": "v", "hostPath": {"path": path}}] if path else []
+    return pod_object("p", containers=[found], volumes=volumes, **more)
+
+
+@pytest.mark.parametrize(
+    ("data", "gpus", "sign"),
+    [
+        # NVIDIA/gpu-operator#2570 (2026): they keep the driver loaded.
+        (spec(runtimeClassName="nvidia"), 0, "RuntimeClass nvidia"),
+        (spec(runtimeClassName="nvidia-cdi"), 0, "RuntimeClass nvidia-cdi"),
+        (spec(env="all"), 0, "NVIDIA_VISIBLE_DEVICES=all"),
+        (spec(path="/dev/nvidia0"), 0, "the host's /dev/nvidia0"),
+        (spec(path="/dev/dri"), 0, "the host's /dev/dri"),
+        (spec(path="/dev/kfd"), 0, "the host's /dev/kfd"),
+        # A request says more, and the others say nothing of a GPU.
+        (spec(runtimeClassName="nvidia"), 1, ""),
+        (spec(env="void"), 0, ""),
+        (spec(runtimeClassName="gvisor", path="/var/lib"), 0, ""),
+    ],
+)
+def test_a_pod_that_may_use_gpus_without_a_request(data, gpus, sign):
+    assert read_pod(data, gpus).sign == sign
+
+
+def test_containers_have_the_short_ids_of_a_node():
+    started = {"containerID": "containerd://4f2a9c1d5e6b7788990011223344"}
+    data = pod_object("p", status={"containerStatuses": [started, {"name": "waits"}]})
+    assert read_pod(data).containers == ("4f2a9c1d5e6b",)
+
+
 BARE = {"owner_kind": "", "owner_name": ""}
 JOB = {"owner_kind": "Job", "owner_name": "train"}
 

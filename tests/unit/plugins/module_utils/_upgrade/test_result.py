@@ -100,6 +100,40 @@ def test_what_keeps_a_node_out(given, found):
     assert verdict(**given) == found
 
 
+STAY = {"without_request": [], "containers": {}}
+IN_USE = "The loaded module 570.1 is in use by dcgm (pid 7, container 4f2a9c1d5e6b). Stop it."
+AGENT = {"namespace": "mon", "name": "dcgm-x", "sign": "RuntimeClass nvidia"}
+
+
+@pytest.mark.parametrize(
+    ("reboot", "stay", "evidence"),
+    [
+        # The node's own facts say which container it is: also of a pod without any sign.
+        (IN_USE, {"containers": {"4f2a9c1d5e6b": "mon/agent", "aaaaaaaaaaaa": "x/y"},
+                  "without_request": [AGENT]},
+         "pods that stayed and use the driver: mon/agent"),
+        (IN_USE, {"containers": {"aaaaaaaaaaaa": "x/y"}, "without_request": [AGENT]},
+         "pods that stayed and may use GPUs without a request: mon/dcgm-x (RuntimeClass nvidia)"),
+        (IN_USE, {}, ""),
+        (IN_USE, None, ""),
+        # Another reason for a reboot has nothing to do with them.
+        ("the kernel has no module", {"without_request": [AGENT]}, ""),
+    ],
+)  # fmt: skip
+def test_a_pod_that_keeps_the_driver_loaded_is_named(reboot, stay, evidence):
+    (found,) = judge(GATES, row=READY, layers=ALL, health=[WELL], reboot=reboot, stay=stay)
+    assert (found.code, found.evidence) == ("reboot_left", evidence)
+    assert ("kubegpu.nodes/pause" in found.next_step) is bool(evidence)
+
+
+def test_what_stays_on_a_node_is_taken_from_all_answers():
+    rows = [{"without_request": [AGENT], "containers": {"a": "x/y"}}, {"containers": {"b": "x/z"}}]
+    found = taken([{"nodes": {"gpu1": row}} for row in rows], "gpu1")
+    assert found["stay"] == {
+        "without_request": [AGENT], "containers": {"a": "x/y", "b": "x/z"},
+    }  # fmt: skip
+
+
 def test_a_finding_has_cause_evidence_and_next_step():
     (found,) = judge(GATES, row=READY, layers=ALL, health=[{"new": [LOST]}])
     assert (found.cause, found.evidence, found.next_step) == (
@@ -192,8 +226,10 @@ def test_what_the_drains_of_a_host_left():
         {"nodes": {"a.example": {"findings": [], "evicted": []}}},
         {"nodes": {"a.example": {"findings": [PROBLEM], "evicted": [web]}, "b": {}}},
     ]
-    assert taken(answers, "a.example") == {"evicted": ["ml/web-0"], "findings": [PROBLEM]}
-    assert taken(answers, "b") == {"evicted": [], "findings": []}
+    assert taken(answers, "a.example") == {
+        "evicted": ["ml/web-0"], "findings": [PROBLEM], "stay": STAY,
+    }  # fmt: skip
+    assert taken(answers, "b") == {"evicted": [], "findings": [], "stay": STAY}
     (finding,) = taken([{"msg": "No route", "failed": True}], "b")["findings"]
     assert finding["code"] == "cluster_not_asked" and finding["cause"] == "No route"
 
