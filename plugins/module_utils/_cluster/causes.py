@@ -44,7 +44,7 @@ def is_foreign_only(expected: Expected, view: View) -> bool:
 def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
     """Return whether a node offers the expected GPUs.
 
-    How an unmanaged plugin shares GPUs is unknown, so that any offered GPU suffices there, and so it
+    How an unmanaged plugin shares GPUs is unknown, so that any offered GPU suffices there. It also
     does for a vendor whose number the facts do not determine. A DRA driver must offer every GPU of
     the node.
     """

@@ -107,9 +107,9 @@ def not_registered(node: SlurmNode) -> Finding:
             f"Slurm refuses what slurmd reports of the node {node.name}, and gives it no jobs."
         ),
         printable(f"State={node.state}{reason}"),
-        "See journalctl -u slurmd, and slurmd -C and slurmd -G on the host: they have to agree with "
-        "slurm.conf and gres.conf. If GPUs are missing, nvidia-smi -L has to name them all. Then "
-        "systemctl restart slurmd.",
+        "See journalctl -u slurmd. What slurmd -C and slurmd -G print on the host has to agree "
+        "with slurm.conf and gres.conf. If GPUs are missing, nvidia-smi -L has to name them all. Then "
+        "restart slurmd.",
     )
 
 

@@ -4,8 +4,9 @@
 
 """Why no sample of an exporter names a pod, although pods hold GPUs of its node.
 
-DCGM's exporter asks the kubelet which pod has which GPU, at the socket of its pod resources. Without
-the socket, or for resources that it does not know, it goes on without pods and reports no error.
+DCGM's exporter asks the kubelet which pod has which GPU, at the socket of its pod resources.
+Without the socket, or for resources that it does not know, its samples have no pods, and it reports
+no error.
 github.com/NVIDIA/dcgm-exporter, internal/pkg/transformation/kubernetes.go; read 2026-11-27.
 """
 
@@ -107,8 +108,8 @@ def _explain(pod: Object | None, held: Iterable[str]) -> tuple[str, str]:
     if pairs.get(_SWITCH, "").lower() not in ("true", "1", "t") and not _has_switch(words):
         return (
             f"{_SWITCH}: {pairs.get(_SWITCH) or 'not set'}",
-            f"Set {_SWITCH}=true in the environment of the exporter (gpu_monitoring_environment must "
-            "not have another value).",
+            f"Set {_SWITCH}=true in the environment of the exporter (gpu_monitoring_environment "
+            "must not have another value).",
         )
     place = pairs.get(_SOCKET, "").rpartition("/")[0] or _SOCKET_FOLDER
     folder = _socket_folder(spec, containers, place)

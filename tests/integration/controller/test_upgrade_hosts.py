@@ -64,7 +64,8 @@ def test_a_trial_a_run_and_nothing_left(hosts):
     assert report["hosts"]["gpu2"]["to"]["driver"] == NEW
     assert report["hosts"]["gpu2"]["evicted"] == ["ml/web-gpu2"]
     assert hosts.held() == {} and hosts.records() == []
-    assert states(run, "gpu2") == ["drained", "released"]
+    # The gate may have to restart slurmd.
+    assert states(run, "gpu2") == ["drained", "cordoned", "released"]
     # No cluster is asked, and no pod is tried.
     modules = {module for _host, module, _state in run.calls}
     assert not modules & {"gpu_node_maintenance", "gpu_cluster_info", "gpu_test_pods"}

@@ -484,8 +484,8 @@ def test_slices_carry_what_was_before():
     result = build_result(rows)
     assert result["diff"]["before"] == {
         "n1": {
-            "unschedulable": False, "run": None, "reason": None, "paused": False, "scale_down_disabled": False,
-            "pods": ["default/a", "default/b"],
+            "unschedulable": False, "run": None, "reason": None, "paused": False,
+            "scale_down_disabled": False, "pods": ["default/a", "default/b"],
         }
     }  # fmt: skip
     assert server.calls.count("try a") == 1 and server.calls.count("patch n1") == 1
