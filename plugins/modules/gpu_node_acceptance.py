@@ -81,7 +81,7 @@ options:
     type: dict
     default: {}
   gpus:
-    description: How many GPUs C(gpu_burn) has to test.
+    description: How many GPUs the node has. A test of fewer fails. V(0) is not compared.
     type: int
     default: 0
   result:

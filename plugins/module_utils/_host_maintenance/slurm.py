@@ -108,8 +108,8 @@ def not_registered(node: SlurmNode) -> Finding:
         ),
         printable(f"State={node.state}{reason}"),
         "See journalctl -u slurmd. What slurmd -C and slurmd -G print on the host has to agree "
-        "with slurm.conf and gres.conf. If GPUs are missing, nvidia-smi -L has to name them all. Then "
-        "restart slurmd.",
+        "with slurm.conf and gres.conf. If GPUs are missing, nvidia-smi -L has to name them all. "
+        "Then restart slurmd.",
     )
 
 
