@@ -112,19 +112,28 @@ def _of_gpu(number: int, status: str, gpu: _Gpu, said: str) -> list[Judged]:
     """Return what is wrong with a GPU; empty if it computed, and computed rightly."""
     seen = f"gpu_burn: GPU {number}: {status}, proc'd: {gpu.iterations}, errors: {gpu.errors}"
     if gpu.died:
-        code, step = "gpu_burn_died", _STOPPED_STEP
-        cause = f"The process of gpu_burn on GPU {number} ended before the test did."
-        seen = f"{seen}; {said}"
+        finding = Finding(
+            "gpu_burn_died",
+            f"The process of gpu_burn on GPU {number} ended before the test did.",
+            printable(f"{seen}; {said}")[:_MOST],
+            _STOPPED_STEP,
+        )
     elif gpu.iterations == 0:
-        code, step = "gpu_burn_no_work", _STOPPED_STEP
-        cause = f"GPU {number} computed nothing: gpu_burn counts no iteration on it."
-        seen = f"{seen}; {said}"
+        finding = Finding(
+            "gpu_burn_no_work",
+            f"GPU {number} computed nothing: gpu_burn counts no iteration on it.",
+            printable(f"{seen}; {said}")[:_MOST],
+            _STOPPED_STEP,
+        )
     elif status != _OK or gpu.wrong:
-        code, step = "gpu_burn_faulty", _WRONG_STEP
-        cause = f"GPU {number} computed wrong results under load."
+        finding = Finding(
+            "gpu_burn_faulty",
+            f"GPU {number} computed wrong results under load.",
+            printable(seen)[:_MOST],
+            _WRONG_STEP,
+        )
     else:
         return []
-    finding = Finding(code, printable(cause), printable(seen)[:_MOST], step)
     return [Judged(finding, subject=f"GPU {number}")]
 
 

@@ -103,9 +103,7 @@ def not_registered(node: SlurmNode) -> Finding:
     reason = "" if ours or not node.reason else f", Reason={node.reason[:_MAX_REASON]}"
     return Finding(
         "slurm_registration_invalid",
-        printable(
-            f"Slurm refuses what slurmd reports of the node {node.name}, and gives it no jobs."
-        ),
+        f"Slurm refuses what slurmd reports of the node {node.name}, and gives it no jobs.",
         printable(f"State={node.state}{reason}"),
         "See journalctl -u slurmd. What slurmd -C and slurmd -G print on the host has to agree "
         "with slurm.conf and gres.conf. If GPUs are missing, nvidia-smi -L has to name them all. "
