@@ -22,6 +22,9 @@ description:
   - The annotation C(kubegpu.nodes/maintenance) is written in the same request as the cordon. It has
     the run, and whether the node was cordoned before. O(state=released) reverts only what it
     records. A node that another run holds is refused.
+  - With the cordon, the node gets the annotation
+    C(cluster-autoscaler.kubernetes.io/scale-down-disabled), so that cluster-autoscaler does not
+    remove it while it is empty. O(state=released) restores what the annotation was.
   - If a node cannot be drained, and this call cordoned it, the call removes the cordon. The
     other nodes are done. The task fails and returns all results.
   - An interrupted run leaves nodes cordoned, with the annotation. The same task finishes it, and

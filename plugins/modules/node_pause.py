@@ -14,7 +14,8 @@ description:
   - Gives nodes the label C(kubegpu.nodes/pause), which the pods of this collection's DaemonSets
     avoid (NVIDIA's device plugin, MPS control daemon and GPU feature discovery, the device plugins
     of AMD and Intel, DCGM's exporter, the DRA driver), cordons the nodes that are schedulable, and
-    waits until these pods have left.
+    waits until these pods have left. A node without the annotation
+    C(cluster-autoscaler.kubernetes.io/scale-down-disabled) gets it for the time of the pause.
   - Refuses a node with pods that use GPUs, before any change and with their names, unless
     O(allow_pods=true).
   - V(absent) removes the label, and uncordons the nodes that this module cordoned.

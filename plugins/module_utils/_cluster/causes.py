@@ -19,7 +19,7 @@ from .causes_dra import (
     explain_missing_dra_offer,
     plugin_offers,
 )
-from .causes_pod import explain_misplaced_pod, explain_missing_pod, explain_pod
+from .causes_pod import explain_misplaced_pod, explain_missing_pod, explain_pod, silent_vendors
 from .pods import PodView, shorten
 from .types import Expected, Shortfall, View, vendor_of
 from .workloads import (
@@ -52,7 +52,7 @@ def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
         return not view.plugin_pods(state.name)
     if _rivals(expected, state, view):
         return False
-    silent = _silent(expected, state)
+    silent = silent_vendors(expected, state)
     if by_dra(expected, state):
         offer = state.dra
         good = bool(offer and offer.allocatable and not offer.taints) and not silent - {"nvidia"}
@@ -149,17 +149,7 @@ def _lacking(expected: Expected, state: NodeState) -> set[str]:
         vendor_of(name)
         for name, count in expected.resources.items()
         if state.resource(name).allocatable != count and vendor_of(name)
-    } | _silent(expected, state)
-
-
-def _silent(expected: Expected, state: NodeState) -> set[str]:
-    """Return the vendors with an unknown number of GPUs of which the node offers none."""
-    offering = {
-        vendor_of(name)
-        for name, resource in state.resources.items()
-        if resource.allocatable > 0 and is_gpu_resource(name)
-    }
-    return set(expected.some_of) - offering
+    } | silent_vendors(expected, state)
 
 
 def _is_of(pod: PodView, parts: Sequence[Workload]) -> bool:

@@ -10,7 +10,7 @@ import re
 
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
-from .allocation import NodeState
+from .allocation import NodeState, is_gpu_resource
 from .pods import PodView, find_pod_problem, shorten
 from .types import Expected, View, vendor_of
 from .workloads import (
@@ -85,6 +85,27 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
     )
 
 
+def silent_vendors(expected: Expected, state: NodeState) -> set[str]:
+    """Return the vendors with an unknown number of GPUs of which the node offers none."""
+    offering = {
+        vendor_of(name)
+        for name, resource in state.resources.items()
+        if resource.allocatable > 0 and is_gpu_resource(name)
+    }
+    return set(expected.some_of) - offering
+
+
+def _unknown_name(expected: Expected, state: NodeState) -> str:
+    """Return a resource of which the node should offer any number: one that its kubelet knows."""
+    vendors = silent_vendors(expected, state) or expected.vendors
+    names = [
+        name
+        for name in sorted(state.resources)
+        if is_gpu_resource(name) and (vendor_of(name) in vendors or not vendors)
+    ]
+    return next(iter(names), f"GPU of {' or '.join(sorted(vendors))}" if vendors else "GPU")
+
+
 def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
     if known is not None and known.code == "could_not_reach_nvml":
@@ -103,8 +124,13 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
         for name, count in expected.resources.items()
         if state.resource(name).allocatable != count
     }
-    name, (count, resource) = next(iter(short.items()), ("", (0, state.resource(""))))
-    seen = f"{name}: expected {count}, capacity {resource.capacity}, allocatable " + str(
+    if not short:
+        name = _unknown_name(expected, state)
+        short, wanted = {name: (0, state.resource(name))}, "at least 1"
+    else:
+        wanted = ""
+    name, (count, resource) = next(iter(short.items()))
+    seen = f"{name}: expected {wanted or count}, capacity {resource.capacity}, allocatable " + str(
         resource.allocatable
     )
     said = _why_unhealthy(pod.log)

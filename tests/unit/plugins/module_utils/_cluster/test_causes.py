@@ -93,6 +93,21 @@ def test_of_an_unknown_number_none_is_not_right(known, offers, good):
     assert good or short.finding.code == "no_plugin"
 
 
+@pytest.mark.parametrize(
+    ("offers", "words"),
+    [({"amd.com/gpu": "0"}, "offers no amd.com/gpu."), ({}, "offers no GPU of amd.")],
+)
+def test_a_plugin_that_runs_and_a_kubelet_that_has_none_of_its_gpus(offers, words):
+    """ROCm/k8s-device-plugin#184 (2026): the plugin finds 64 parts, the kubelet reports 0."""
+    there = node()
+    there["status"]["allocatable"] = there["status"]["capacity"] = offers
+    amd = daemonset("kubegpu-amd-device-plugin", image="rocm/k8s-device-plugin:1.31.0.9")
+    status = {"conditions": [{"type": "Ready", "status": "True"}]}
+    short = cause(there, plugin_pod(status=status), daemonsets=(amd,), count=0, some_of=["amd"])
+    assert short.finding.code == "not_registered" and words in short.finding.cause
+    assert "expected at least 1, capacity 0" in short.finding.evidence
+
+
 def test_a_host_that_the_cluster_does_not_have():
     short = cause(None, machine_id="abc")
     assert short.finding.code == "node_unknown" and short.final
