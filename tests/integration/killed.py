@@ -30,6 +30,14 @@ POINTS = int(os.environ.get("KUBEGPU_KILL_POINTS", "3"))
 SEED = int(os.environ.get("KUBEGPU_KILL_SEED", "20261127"))
 _PATIENCE = 900
 
+# A shell command that lists what a run could leave on a node. Locks stay. What a killed process of Ansible
+# itself leaves is not ours: the unpacked code of a module, without options.
+LEFT = (
+    "find /var/lib/kubegpu /var/lib/kubegpu-packages /var/cache/kubegpu /run/kubegpu /usr/local /tmp "
+    "/var/tmp ! -name '*.lock' ! -path '*/systemd-private-*' ! -path '/tmp/ansible_*_payload_*' "
+    "2>/dev/null | LC_ALL=C sort"
+)
+
 # Kills what Ansible started on the node: what sudo runs as root, jobs that are detached from the
 # connection, and all children of both. Prints how many they were.
 _ON_NODE = """
@@ -123,6 +131,12 @@ def _gone(pids: list[int]) -> bool:
         except (FileNotFoundError, ProcessLookupError):
             continue
     return True
+
+
+def assert_same(found: str, right: str, what: str) -> None:
+    """Compare two lists of lines; the message has those that differ."""
+    differing = set(found.splitlines()) ^ set(right.splitlines())
+    assert not differing, f"{sorted(differing)}\n{what}"
 
 
 def kill_at_random_points(

@@ -17,7 +17,7 @@ import time
 import pytest
 
 from tests.integration.fleet.playbooks import ETC, on_nodes, play
-from tests.integration.killed import Started, kill_at_random_points
+from tests.integration.killed import LEFT, Started, assert_same, kill_at_random_points
 from tests.testbed import inventory, repository
 from tests.testbed.engine import docker
 from tests.testbed.fleet import chosen
@@ -222,11 +222,7 @@ LAYOUTS = {
     "all-3g.20gb": "3g.20gb 0:4\n3g.20gb 4:4",
     "all-disabled": "",
 }
-# The layout's record, the unit and what MIG is set to; locks stay.
-LEFT = (
-    f"({ETC}); find /var/lib/kubegpu /run/kubegpu /tmp /var/tmp ! -name '*.lock' "
-    "! -path '*/systemd-private-*' 2>/dev/null | LC_ALL=C sort; systemctl is-enabled kubegpu-mig"
-)
+PARTITIONED = f"({ETC}); {LEFT}; systemctl is-enabled kubegpu-mig"
 
 
 def test_partitioning_that_is_killed_converges(node, fleet, tmp_path):
@@ -249,14 +245,14 @@ def test_partitioning_that_is_killed_converges(node, fleet, tmp_path):
         assert run.status == 0, run.output
         name = names[number % len(names)]
         assert on_node(LAYOUT) == LAYOUTS[name]
-        right[name] = on_node(LEFT)
+        right[name] = on_node(PARTITIONED)
 
     def survived(number, what):
         name = names[number % len(names)]
         run = site(**asked(number))
         assert run.status == 0, f"{what}\n{run.output}"
         assert on_node(LAYOUT) == LAYOUTS[name], what
-        assert on_node(LEFT).splitlines() == right[name].splitlines(), what
+        assert_same(on_node(PARTITIONED), right[name], what)
         json.loads(on_node("cat /var/lib/kubegpu/state.json"))
         again = site(**asked(number))
         assert again.status == 0 and again.stats[NODE]["changed"] == 0, f"{what}\n{again.output}"
