@@ -18,6 +18,7 @@ import time
 import pytest
 
 from tests.integration.fleet.playbooks import on_nodes, play, run_module
+from tests.integration.killed import LEFT, Started, assert_same, kill_at_random_points
 from tests.unit.fixtures.health_node import smi_document, smi_gpu
 
 pytestmark = pytest.mark.full(why="reads nodes of test_site.py; the causes are unit tests by name")
@@ -211,3 +212,43 @@ def test_a_support_bundle_has_no_secrets_and_a_list_of_what_is_in_it(converged, 
     assert 'said token="***" https://***@' in content[f"hosts/{WHOLE}/logs/nvidia-imex.log"]
     whole = "\n".join(content.values())
     assert SECRET not in whole and SECRET not in run.output and "process_name" not in whole
+
+
+def test_a_bundle_that_is_killed_is_whole_or_the_earlier_one(converged, started, tmp_path):
+    """Killed at random points: no file is torn, and the next run leaves one bundle and nothing else."""
+    folder = tmp_path / "bundles"
+    folder.mkdir()
+    bundle, found = folder / "bundle.tar.gz", folder / "diagnosis.json"
+    asked = {"gpu_diagnose_file": str(found), "gpu_diagnose_bundle_file": str(bundle)}
+
+    def start(number):
+        return Started(
+            "diagnose", "--limit", WHOLE, variables=asked, screen=tmp_path / f"screen-{number}"
+        )
+
+    def is_whole():
+        """The files that are there can be read to their ends."""
+        if found.exists():
+            json.loads(found.read_text(encoding="utf-8"))
+        if bundle.exists():
+            with tarfile.open(bundle) as tar:
+                content = {one.name.partition("/")[2]: tar.extractfile(one).read() for one in tar}
+            listed = {one["name"] for one in json.loads(content.pop("MANIFEST.json"))["files"]}
+            assert listed == set(content)
+
+    whole = start(0)
+    assert whole.wait() == 0, whole.text
+    names = {path.name for path in folder.iterdir()}
+    assert names == {bundle.name, found.name}
+    before = on_nodes(LEFT, WHOLE)[WHOLE]
+
+    def survived(_number, what):
+        is_whole()
+        run = play("diagnose", "--limit", WHOLE, variables=asked)
+        assert run.status == 0, f"{what}\n{run.output}"
+        is_whole()
+        assert {path.name for path in folder.iterdir()} == names, what
+        assert_same(on_nodes(LEFT, WHOLE)[WHOLE], before, what)
+
+    node = next(one for one in started if one.name == WHOLE)
+    kill_at_random_points(start, survived, node, seconds=(0.5, whole.lasted))

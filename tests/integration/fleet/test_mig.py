@@ -17,6 +17,7 @@ import time
 import pytest
 
 from tests.integration.fleet.playbooks import ETC, on_nodes, play
+from tests.integration.killed import LEFT, Started, assert_same, kill_at_random_points
 from tests.testbed import inventory, repository
 from tests.testbed.engine import docker
 from tests.testbed.fleet import chosen
@@ -214,3 +215,49 @@ def test_s15_a_boot_makes_the_layout_before_kubelet_and_runtimes_begin(node, pro
     with_layout = site(**asked)
     assert with_layout.status == 0, with_layout.output
     assert with_layout.stats[NODE]["changed"] == 0, with_layout.changed()
+
+
+LAYOUTS = {
+    "all-1g.5gb": SEVEN,
+    "all-3g.20gb": "3g.20gb 0:4\n3g.20gb 4:4",
+    "all-disabled": "",
+}
+PARTITIONED = f"({ETC}); {LEFT}; systemctl is-enabled kubegpu-mig"
+
+
+def test_partitioning_that_is_killed_converges(node, fleet, tmp_path):
+    """Three layouts in turn, killed at random points; the next run has the layout of a whole one."""
+    names = list(LAYOUTS)
+
+    def asked(number):
+        return {"nvidia_mig_config": names[number % len(names)]}
+
+    def start(number):
+        return Started(
+            "site", "--tags", "mig", "--limit", NODE, variables=asked(number),
+            screen=tmp_path / f"screen-{number}",
+        )  # fmt: skip
+
+    right = {}
+    # As a whole run leaves it, after each layout was there once.
+    for number in range(2 * len(names)):
+        run = site(**asked(number))
+        assert run.status == 0, run.output
+        name = names[number % len(names)]
+        assert on_node(LAYOUT) == LAYOUTS[name]
+        right[name] = on_node(PARTITIONED)
+
+    def survived(number, what):
+        name = names[number % len(names)]
+        run = site(**asked(number))
+        assert run.status == 0, f"{what}\n{run.output}"
+        assert on_node(LAYOUT) == LAYOUTS[name], what
+        assert_same(on_node(PARTITIONED), right[name], what)
+        json.loads(on_node("cat /var/lib/kubegpu/state.json"))
+        again = site(**asked(number))
+        assert again.status == 0 and again.stats[NODE]["changed"] == 0, f"{what}\n{again.output}"
+
+    whole = start(0)
+    assert whole.wait() == 0, whole.text
+    where = next(one for one in fleet if one.name == NODE)
+    kill_at_random_points(start, survived, where, seconds=(0.5, whole.lasted))

@@ -28,7 +28,8 @@ def read(name, role="gpu_upgrade"):
 
 def position(tasks, module):
     """Return where the first task with a module is."""
-    return next(number for number, task in enumerate(tasks) if module in task)
+    parts = [[task, *task.get("block", [])] for task in tasks]
+    return next(number for number, part in enumerate(parts) if any(module in one for one in part))
 
 
 def test_the_record_goes_before_what_belongs_to_it():
@@ -43,6 +44,17 @@ def test_the_record_goes_before_what_belongs_to_it():
         )
     ]
     assert order == sorted(order)
+
+
+@pytest.mark.parametrize(
+    ("name", "task"), [("record", "Write the record"), ("release", "Remove the record")]
+)
+def test_a_connection_that_is_lost_at_the_record_fails_the_node(name, task):
+    """The next task may have a connection again: ignored, the node would have no record, or an old one."""
+    (block,) = (one["block"] for one in read(f"tasks/{name}.yml") if "block" in one)
+    at = next(number for number, one in enumerate(block) if one["name"] == task)
+    assert block[at + 1]["when"] == f"{block[at]['register']} is unreachable"
+    assert "ansible.builtin.fail" in block[at + 1]
 
 
 def test_the_lease_outlasts_the_saving_of_packages():

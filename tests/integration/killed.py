@@ -1,0 +1,179 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Playbooks that are killed at random points, on the controller and on the node.
+
+Three victims in turn: the controller with its workers, the controller without them, and the
+processes of the run on the node. A fault that a seed finds is repeated with that seed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.integration.fleet.playbooks import BIN, INVENTORY, PATIENT, REPOSITORY, environment
+from tests.integration.killing import kill
+from tests.testbed.fleet import Node
+from tests.testbed.nodes import execute
+
+# The full tier kills a few runs; a release is tried with more.
+POINTS = int(os.environ.get("KUBEGPU_KILL_POINTS", "3"))
+SEED = int(os.environ.get("KUBEGPU_KILL_SEED", "20261127"))
+_PATIENCE = 900
+
+# A shell command that lists what a run could leave on a node. Locks stay. What a killed process of Ansible
+# itself leaves is not ours: the unpacked code of a module, without options.
+LEFT = (
+    "find /var/lib/kubegpu /var/lib/kubegpu-packages /var/cache/kubegpu /run/kubegpu /usr/local /tmp "
+    "/var/tmp ! -name '*.lock' ! -path '*/systemd-private-*' ! -path '/tmp/ansible_*_payload_*' "
+    "2>/dev/null | LC_ALL=C sort"
+)
+
+# Kills what Ansible started on the node: what sudo runs as root, jobs that are detached from the
+# connection, and all children of both. Prints how many they were.
+_ON_NODE = """
+import os, signal, time
+
+def table():
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as stat, open(f"/proc/{name}/cmdline", "rb") as line:
+                parent = int(stat.read().rpartition(")")[2].split()[1])
+                found[int(name)] = (parent, line.read())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+killed = set()
+deadline = time.monotonic() + 20
+while time.monotonic() < deadline:
+    processes = table()
+    chosen = {
+        pid for pid, (_parent, line) in processes.items()
+        if any(word in line for word in (b"BECOME-SUCCESS", b"async_wrapper", b"AnsiballZ"))
+    }
+    while True:
+        more = {pid for pid, (parent, _line) in processes.items() if parent in chosen} - chosen
+        if not more:
+            break
+        chosen |= more
+    chosen -= {os.getpid(), *killed}
+    if killed and not chosen:
+        break
+    for pid in chosen:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    killed |= chosen
+    time.sleep(0 if chosen else 0.05)
+print(len(killed))
+"""
+
+
+class Started:
+    """A playbook in a process of its own, as ``playbooks.play`` runs it."""
+
+    def __init__(
+        self, name: str, *arguments: str, variables: Mapping[str, Any], screen: Path
+    ) -> None:
+        argv = [str(BIN / "ansible-playbook"), "-i", str(INVENTORY), f"kubegpu.nodes.{name}"]
+        argv += [*arguments, "--extra-vars", json.dumps(variables)]
+        self.screen = screen
+        self.began = time.monotonic()
+        # Seconds, once it was waited for.
+        self.lasted = 0.0
+        with screen.open("w", encoding="utf-8") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, *argv], env={**environment(), **PATIENT, "PYTHONUNBUFFERED": "1"},
+                cwd=REPOSITORY, stdout=output, stderr=output, text=True, start_new_session=True,
+            )  # fmt: skip
+
+    @property
+    def text(self) -> str:
+        return self.screen.read_text(encoding="utf-8")
+
+    def wait(self) -> int:
+        """Wait for the end; return the exit status."""
+        status = self._process.wait(timeout=_PATIENCE)
+        self.lasted = self.lasted or time.monotonic() - self.began
+        return status
+
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def until(self, seconds: float) -> None:
+        """Wait until so many seconds after the start, or the end."""
+        while not self.ended() and time.monotonic() < self.began + seconds:
+            time.sleep(0.02)
+
+    def kill(self, *, workers: bool) -> list[int]:
+        """End the controller at once; return the workers that live on."""
+        return [] if self.ended() else kill(self._process, workers=workers)
+
+
+def _gone(pids: list[int]) -> bool:
+    """Whether none works; one that nobody has waited for has an empty command line."""
+    for pid in pids:
+        try:
+            if Path(f"/proc/{pid}/cmdline").read_bytes():
+                return False
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return True
+
+
+def assert_same(found: str, right: str, what: str) -> None:
+    """Compare two lists of lines; the message has those that differ."""
+    differing = set(found.splitlines()) ^ set(right.splitlines())
+    assert not differing, f"{sorted(differing)}\n{what}"
+
+
+def kill_at_random_points(
+    start: Callable[[int], Started],
+    survived: Callable[[int, str], None],
+    node: Node,
+    *,
+    seconds: tuple[float, float],
+) -> list[str]:
+    """Kill runs, each at a random moment, and look after each.
+
+    :param start: begins the run of a number.
+    :param survived: lets the next run do its work and checks what is there; gets the number, and
+        what was done as a text for messages.
+    :param seconds: first and last moment, counted from a run's start.
+    :returns: what was done, a line for each point.
+    """
+    dice = random.Random(SEED)
+    done = []
+    for number in range(POINTS):
+        moment = dice.uniform(*seconds)
+        victim = ("controller", "controller without its workers", "node")[number % 3]
+        run = start(number)
+        run.until(moment)
+        ended = " (had ended)" if run.ended() else ""
+        if victim == "node":
+            killed = execute(node, "python3", "-c", _ON_NODE).strip() if not ended else "0"
+            run.wait()
+            what = f"{number}: {killed} processes of the node after {moment:.1f} s{ended}"
+        else:
+            living = run.kill(workers=victim == "controller")
+            what = f"{number}: {victim} after {moment:.1f} s{ended}"
+            deadline = time.monotonic() + _PATIENCE
+            while not _gone(living):
+                assert time.monotonic() < deadline, what
+                time.sleep(0.2)
+        print(what, flush=True)
+        done.append(what)
+        survived(number, f"{what}\n{run.text}")
+    return done
