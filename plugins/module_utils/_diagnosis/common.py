@@ -50,6 +50,7 @@ def evidence_of_node(node: Mapping[str, Any], **more: Any) -> Evidence:
         nouveau_loaded=bool(node["nouveau"]["loaded"]),
         nouveau_blocked=bool(node["nouveau"]["blocked"]),
         kernel_driver=kernel_drivers(node),
+        blocked=node.get("blocked_modules") or {},
         gpus=tuple(_gpu(gpu) for gpu in node["gpus"] if gpu["vendor"] == "nvidia"),
         **more,
     )

@@ -109,6 +109,7 @@ _OF_MODULE = (
     Cause("disk_full", MODULE, fix="free space (df -h / /var /boot /tmp), then run again"),
     Cause("driver_missing", MODULE, fix=_DRIVER),
     Cause("secure_boot", MODULE, fix="docs/docsite/rst/guide_secure_boot.rst"),
+    Cause("module_blocked", MODULE, ("driver_missing",)),
     Cause(
         "nouveau_loaded", MODULE, ("driver_missing",), fix=f"{_DRIVER} && {REBOOT}"
     ),

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.module_blocks import (
+    MODULES,
+    blocks_of,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
     DRIVERS,
     IN_KERNEL,
@@ -27,7 +31,6 @@ AMD_PARTS = ("AMD driver", "AMD toolkit")
 # Codes of problems in the facts that the driver's plan reports itself.
 _DECIDED_BY_DRIVER = (
     "legacy_gpu",
-    "nouveau_loaded",
     "unknown_gpu",
     "vgpu_guest_without_grid_driver",
 )
@@ -81,7 +84,8 @@ def node_plan(
     if gpu_vendor(node["gpus"]) == "none":
         return {**row, "why": ["no GPU: nothing to do"]}
     parts = {part: (plans or {})[part] for part in (*PARTS, *AMD_PARTS) if (plans or {}).get(part)}
-    if not parts:
+    unmanaged = _unmanaged(node, plans or {})
+    if not parts and not unmanaged:
         return {**row, "why": [_in_kernel(node)], "warnings": _problems(node, {})}
     planned = [
         step for part, plan in parts.items() for step in _part_steps(part, plan, results or {})
@@ -95,7 +99,11 @@ def node_plan(
         "action": "refuse" if refused else "change" if steps else "none",
         "steps": steps,
         "changes": [_change_text(step) for step in steps],
-        "why": [*(step["reason"] for step in steps), *_unchanged_reasons(parts, planned)]
+        "why": [
+            *(step["reason"] for step in steps),
+            *_unchanged_reasons(parts, planned),
+            *unmanaged,
+        ]
         or ["nothing that this run does" if left_out else "up to date"],
         "warnings": [
             *_after_refusal(refused, steps),
@@ -111,6 +119,13 @@ def node_plan(
     }
 
 
+def _unmanaged(node: Mapping[str, Any], plans: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return that the driver is left alone; a role that is switched off has an empty plan."""
+    if gpu_vendor(node["gpus"]) != "nvidia" or plans.get("driver") != {}:
+        return []
+    return ["driver: not managed (nvidia_driver_enabled: false)"]
+
+
 def _in_kernel(node: Mapping[str, Any]) -> str:
     """Return why nothing is done on a node with AMD or Intel GPUs."""
     vendors = [vendor for vendor in gpu_vendors(node["gpus"]) if vendor in IN_KERNEL]
@@ -122,6 +137,8 @@ def _in_kernel(node: Mapping[str, Any]) -> str:
     names = " and ".join(NAMES[vendor] for vendor in vendors)
     if drivers:
         return f"{names}: the kernel's driver {' and '.join(drivers)} serves it, nothing to do here"
+    if any(blocks_of(node, MODULES[vendor]) for vendor in vendors):
+        return f"{names}: no driver serves it, its kernel module is blocked, see below"
     own = "amd_driver_enabled: true installs AMD's" if "amd" in vendors else "install one"
     return f"{names}: no driver serves it; {own}, see below"
 
