@@ -37,14 +37,12 @@ def module_blocked(vendor: str, blocks: Sequence[Mapping[str, str]], modules: st
     """
     by_name = stops_by_name(blocks)
     how = "modprobe refuses it as well" if by_name else "nothing loads it at boot"
-    what = f"modules {modules} are" if " and " in modules else f"module {modules} is"
-    they = "they are" if " and " in modules else "it is"
     steps = [unblock_step(blocks), _WRITERS[vendor]]
     if not by_name:
         steps.append(f"Until then: modprobe {modules.split()[0]}.")
     return Finding(
         "module_blocked",
-        f"{NAMES[vendor]}'s kernel {what} not loaded, and {they} blocked: {how}.",
+        f"{NAMES[vendor]}'s driver is not loaded: its kernel module ({modules}) is blocked, {how}.",
         describe_blocks(blocks),
         " ".join(filter(None, steps)),
     )

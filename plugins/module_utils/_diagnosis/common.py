@@ -112,7 +112,8 @@ def kernel_driver_loaded(evidence: Evidence) -> Finding | None:
         + (", and blocked for the next boot" if evidence.nouveau_blocked else ""),
         f"Reboot the node: {name} is blocked already."
         if evidence.nouveau_blocked
-        else f"Block it (blacklist {name} in /etc/modprobe.d), rebuild the initramfs, reboot.",
+        else f"Block it (blacklist {name} in /etc/modprobe.d), rebuild the initramfs, reboot; "
+        "the role nvidia_driver does it.",
     )
 
 

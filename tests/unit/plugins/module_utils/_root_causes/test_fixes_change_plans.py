@@ -67,6 +67,17 @@ SETTINGS = {
     "ldconfig_failed": {"nvidia-container-cli.ldconfig": "@/sbin/ldconfig"},
     "cgroup_rootless": {"nvidia-container-cli.no-cgroups": True},
 }
+#: The step that the finding is about, beside those that go with it.
+STEPS = {
+    "driver_missing": "packages", "nouveau_loaded": "load", "driver_not_loaded": "load",
+    "kernel_headers_missing": "kernel", "dkms_build_failed": "kernel", "module_missing": "kernel",
+    "module_for_other_kernel": "load", "no_module_for_next_kernel": "kernel",
+    "wrong_kernel_modules": "packages", "grid_driver_on_whole_gpu": "load",
+    "gpu_unsupported": "packages", "mixed_mig_driver_bug": "packages",
+    "gsp_firmware_failed": "packages", "other_driver": "packages",
+    "unmet_requirement": "packages", "cuda_driver_insufficient": "packages",
+    "fabric_manager_not_running": "packages", "fabric_manager_version": "packages",
+}  # fmt: skip
 #: Facts show nothing of these: the module of the runtime finds it out, so that the plan calls it.
 BY_THE_MODULE = frozenset({
     "k3s_template_other_version", "runtime_lost", "wrong_program", "restart_required",
@@ -99,6 +110,9 @@ def equipped(facts, code):
         if code not in NO_MODULE:
             driver["dkms"] = driver["dkms"] or whole["driver"]["dkms"]
             known["kernels"][0].update(driver=driver["installed"], headers=True)
+    if code.startswith("fabric_manager"):
+        # The catalogue has one GPU for all of them.
+        known["nvswitches"] = 6
     known["repositories"] = full["repositories"]
     if known["container_toolkit"]["version"]:
         known["container_toolkit"]["packages"] = dict.fromkeys(
@@ -128,6 +142,8 @@ def check_driver(code, fix, facts):
         assert "Next step: " in text and "kubegpu.nodes.site" not in text
         return
     assert plan["change"] and plan["steps"], (fix, plan["reasons"])
+    steps = {step["step"] for step in plan["steps"]}
+    assert STEPS.get(code, "") in {"", *steps}, (steps, plan["reasons"])
     assert all(step["reason"] for step in plan["steps"])
 
 
