@@ -27,7 +27,7 @@ _NEED_MODESET = frozenset({"amdgpu", "i915", "xe"})
 _PARAMETER = re.compile(r"(?<!\S)(modprobe\.blacklist|module_blacklist|rd\.driver\.blacklist)=(\S*)")
 _SETTING = re.compile(
     r"^[ \t]*(?P<text>blacklist[ \t]+(?P<blacklist>\S+)"
-    r"|install[ \t]+(?P<install>\S+)[ \t]+(?:\S*/)?(?:false|true)\b"
+    r"|install[ \t]+(?P<install>\S+)[ \t]+(?:\S*/)?(?:false|true)(?=[ \t]*(?:#|$))"
     r"|alias[ \t]+(?P<alias>\S+)[ \t]+off\b)",
     re.M,
 )

@@ -62,6 +62,8 @@ def test_secure_boot(
         ("  blacklist   nouveau # x\n", "", True),
         ("install nouveau /bin/false\n", "", True),
         ("alias nouveau off\n", "", True),
+        ("install nouveau /usr/bin/true # no\n", "", True),
+        ("install nouveau /bin/true && /sbin/modprobe -i nouveau\n", "", False),
         ("#blacklist nouveau\noptions nouveau modeset=0\n", "", False),
         ("blacklist nouveau_x\nblacklist vga16fb\n", "", False),
         ("", "quiet modprobe.blacklist=nouveau splash", True),

@@ -172,6 +172,14 @@ def test_a_driver_that_nobody_could_ask_is_kept():
     assert not plan(node).change
 
 
+def test_another_user_than_root_whom_the_driver_does_not_answer_says_nothing_of_it():
+    node = facts("T4", "d12", "nvidia 580.126.09 open dkms")
+    node["problems"] = [problem("driver_not_answering")]
+    assert plan(node).action == "refuse"
+    node["driver"]["managed"] = None
+    assert plan(node).action == "none"
+
+
 @pytest.mark.parametrize("stands", ["loaded=580.95.05", "libs=580.95.05"])
 def test_another_version_that_is_loaded_waits_for_the_reboot(stands):
     node = facts("T4", "d12", f"nvidia 580.126.09 open dkms {stands}")
