@@ -182,9 +182,10 @@ def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
         return None
     if request.version and request.version != installed.version:
         return None
+    # Of which kind the modules are may be unknown: those that are loaded are kept then.
     if (
         inputs.requested_kernel_module
-        and installed.kernel_module
+        and (installed.kernel_module or not installed.loaded)
         and inputs.requested_kernel_module != installed.kernel_module
     ):
         return None

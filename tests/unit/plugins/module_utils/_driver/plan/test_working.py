@@ -140,6 +140,17 @@ def test_a_block_in_our_own_file_is_rewritten():
     assert plan(node).load
 
 
+def test_modules_of_an_unknown_kind_that_do_not_load_are_replaced_on_request():
+    node = facts("B200", "d12", "runfile 580.126.09 ? unloaded")
+    assert plan(node).load, "nothing says that they do not fit"
+    found = plan(node, kernel_module="open")
+    assert found.action == "refuse" and "nvidia_driver_replace_source" in "\n".join(found.reasons)
+    found = plan(node, kernel_module="open", replace_source=True)
+    assert found.action == "install" and found.kernel_module == "open"
+    loaded = facts("B200", "d12", "runfile 580.126.09 ?")
+    assert plan(loaded, kernel_module="open").action == "none"
+
+
 def problem(code: str, cause: str = "It does not answer.") -> dict[str, str]:
     return {"code": code, "cause": cause, "evidence": "what it said", "next_step": "Look at it."}
 
