@@ -22,7 +22,7 @@ from ..._hardware.module_blocks import (
 from .config_files import PATHS
 from .decision import DecisionInput, Target, capitalize_first
 from .installed import InstalledDriver
-from .kernels import kernels_without_module, relevant_kernels, running_kernel
+from .kernels import kernels_without_module, running_kernel
 from .sources import RUNFILE
 
 # Findings of the facts for a loaded driver that was asked and does not answer, causes first.
@@ -36,15 +36,15 @@ NOT_LOADED_BY_REQUEST = (
 def why_not_loaded(inputs: DecisionInput) -> str:
     """Return why the installed driver does not work, empty if it is loaded or nobody can tell.
 
-    In a container no kernel is on the disk, and the module belongs to the host.
+    In a container the running kernel is not on the disk, and the module belongs to the host.
     """
     node, installed = inputs.node, inputs.installed
-    if installed is None or installed.loaded or not relevant_kernels(node):
+    kernel = running_kernel(node)
+    if installed is None or installed.loaded or kernel is None:
         return ""
     if node["nouveau"]["loaded"]:
         return f"{kernel_drivers(node)} is loaded and holds the GPUs, NVIDIA's module is not loaded"
-    kernel = running_kernel(node)
-    if kernel is not None and not kernel.get("driver"):
+    if not kernel.get("driver"):
         return f"kernel {kernel['version']} is running, for which it has no module"
     return "its kernel module is not loaded"
 

@@ -80,6 +80,10 @@ def test_in_a_container_nobody_can_load_a_module():
     for kernel in node["kernels"]:
         kernel["on_disk"] = False
     assert (plan(node).action, plan(node).change) == ("none", False)
+    # A kernel may be on its disk, and another one runs: that of its host.
+    node["kernels"].append({**node["kernels"][0], "running": False, "on_disk": True})
+    node["nouveau"] = {"loaded": True, "blocked": False, "modules": ["nouveau"]}
+    assert (plan(node).action, plan(node).change) == ("none", False)
 
 
 @pytest.mark.parametrize(
