@@ -24,7 +24,9 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "intel": ("i915", "xe"),
 }
 _NEED_MODESET = frozenset({"amdgpu", "i915", "xe"})
-_PARAMETER = re.compile(r"(?<!\S)(modprobe\.blacklist|module_blacklist|rd\.driver\.blacklist)=(\S*)")
+_PARAMETER = re.compile(
+    r"(?<!\S)(?:modprobe\.blacklist|module_blacklist|rd\.driver\.blacklist)=(?P<names>\S*)"
+)
 _SETTING = re.compile(
     r"^[ \t]*(?P<text>blacklist[ \t]+(?P<blacklist>\S+)"
     r"|install[ \t]+(?P<install>\S+)[ \t]+(?:\S*/)?(?:false|true)(?=[ \t]*(?:#|$))"
@@ -51,7 +53,7 @@ def find_blocks(
                 setting = " ".join(match["text"].split())
                 found.setdefault(name, []).append({"place": path, "setting": setting})
     for match in _PARAMETER.finditer(command_line):
-        for name in sorted(wanted & {_plain(one) for one in match[2].split(",")}):
+        for name in sorted(wanted & {_plain(one) for one in match["names"].split(",")}):
             setting = {"place": COMMAND_LINE, "setting": match[0]}
             found.setdefault(name, []).append(setting)
     if re.search(r"(?<!\S)nomodeset(?!\S)", command_line):

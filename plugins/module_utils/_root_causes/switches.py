@@ -42,7 +42,8 @@ def switched_off(
     vendors = gpu_vendors((facts or {}).get("gpus") or ())
     vendor = "amd" if "amdgpu" in cause and "amd" in vendors else next(iter(vendors), "nvidia")
     names = [_BY_VENDOR.get(vendor, "")]
-    if vendor == "nvidia" and code in _LOADS and ((facts or {}).get("driver") or {}).get("installed"):
+    driver = (facts or {}).get("driver") or {}
+    if vendor == "nvidia" and code in _LOADS and driver.get("installed"):
         names.append(_LOAD)
     return next((name for name in names if switches.get(name) is False), "")
 

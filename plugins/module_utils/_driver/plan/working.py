@@ -127,15 +127,11 @@ def check_blocked(inputs: DecisionInput, target: Target) -> tuple[str, ...]:
     """
     node = inputs.node
     # Files of this collection are rewritten.
-    found = [
-        one for one in blocks_of(node, MODULES["nvidia"]) if one["place"] not in PATHS
-    ]
-    early = blocks_of(node, MODULES["nvidia"], early=True)
+    found = [one for one in blocks_of(node, MODULES["nvidia"]) if one["place"] not in PATHS]
     if not found:
-        return (
-            f"{describe_blocks(early)} counts in the initial RAM disk only: the driver is loaded "
-            "after it.",
-        ) if early else ()  # fmt: skip
+        early = describe_blocks(blocks_of(node, MODULES["nvidia"], early=True))
+        text = f"{early} counts in the initial RAM disk only: the driver is loaded after it."
+        return (text,) if early else ()
     cause = f"The driver's kernel module is blocked ({describe_blocks(found)})"
     loaded = node["driver"]["loaded"]
     stays = target.keep and loaded

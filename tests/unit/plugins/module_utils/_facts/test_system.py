@@ -76,23 +76,27 @@ def test_is_blocked(modprobe: str, command_line: str, expected: bool) -> None:
     assert bool(find_blocks(["nouveau"], {"/a.conf": modprobe}, command_line)) is expected
 
 
+def nouveau_of(reader: NodeReader) -> Any:
+    return read_blocks(reader, [])["nouveau"]
+
+
 def test_nouveau_settings_of_the_administrator_hide_the_vendors(
     tmp_path: Path, reader: NodeReader
 ) -> None:
     write(tmp_path, "/usr/lib/modprobe.d/nvidia.conf", "blacklist nouveau\n")
-    assert read_blocks(reader, [])["nouveau"] == {"loaded": False, "blocked": True, "modules": []}
+    assert nouveau_of(reader) == {"loaded": False, "blocked": True, "modules": []}
     write(tmp_path, "/etc/modprobe.d/nvidia.conf", "")
     write(tmp_path, "/sys/module/nouveau/initstate", "live\n")
-    assert read_blocks(reader, [])["nouveau"] == {"loaded": True, "blocked": False, "modules": ["nouveau"]}
+    assert nouveau_of(reader) == {"loaded": True, "blocked": False, "modules": ["nouveau"]}
 
 
 def test_nova_counts_as_nouveau_does(tmp_path: Path, reader: NodeReader) -> None:
     write(tmp_path, "/etc/modprobe.d/a.conf", "blacklist nouveau\nblacklist nova-core\n")
     write(tmp_path, "/sys/module/nova_core/initstate", "live\n")
-    assert read_blocks(reader, [])["nouveau"] == {"loaded": True, "blocked": True, "modules": ["nova_core"]}
+    assert nouveau_of(reader) == {"loaded": True, "blocked": True, "modules": ["nova_core"]}
     write(tmp_path, "/sys/module/nova_drm/initstate", "live\n")
     modules = ["nova_drm", "nova_core"]
-    assert read_blocks(reader, [])["nouveau"] == {"loaded": True, "blocked": False, "modules": modules}
+    assert nouveau_of(reader) == {"loaded": True, "blocked": False, "modules": modules}
 
 
 AMD = [{"vendor": "amd"}]
@@ -166,7 +170,8 @@ def test_blocked_modules(
 def test_blocked_modules_of_nvidia_are_named_with_underscores(
     tmp_path: Path, reader: NodeReader
 ) -> None:
-    write(tmp_path, "/lib/modprobe.d/blacklist-nvidia.conf", "alias nvidia off\nalias nvidia-uvm off")
+    text = "alias nvidia off\nalias nvidia-uvm off\n"
+    write(tmp_path, "/lib/modprobe.d/blacklist-nvidia.conf", text)
     found = read_blocks(reader, [{"vendor": "nvidia"}])["blocked_modules"]
     assert list(found) == ["nvidia", "nvidia_uvm"]
 
