@@ -112,9 +112,11 @@ def _check_answers(node: Mapping[str, Any], installed: InstalledDriver) -> None:
         if not codes or (userland is None and codes == ["driver_not_answering"]):
             return
         first = found[codes[0]]
+        cause = first["cause"].rstrip(".")
+        said = "" if first["code"] == "driver_not_answering" else f"{cause}: "
         raise Refusal(
-            f"{capitalize_first(installed.title)} is loaded and does not answer: {first['cause']} "
-            f"({first['evidence']})",
+            f"{capitalize_first(installed.title)} is loaded and does not answer: {said}"
+            f"{first['evidence'].rstrip('.')}.",
             f"{first['next_step'].rstrip('.')}. The playbook diagnose names the cause; another "
             "driver is installed by nvidia_driver_version or nvidia_driver_branch.",
         )
