@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._core.errors import Refusal
 from ..._distro.support import MANAGERS
-from ..._hardware.kernel_drivers import kernel_drivers
+from ..._hardware.kernel_drivers import KERNEL_DRIVERS, kernel_drivers
 from ..._hardware.module_blocks import (
     MODULES,
     blocks_of,
@@ -40,13 +40,22 @@ def why_not_loaded(inputs: DecisionInput) -> str:
     """
     node, installed = inputs.node, inputs.installed
     kernel = running_kernel(node)
-    if installed is None or installed.loaded or kernel is None:
+    if installed is None or kernel is None:
         return ""
+    if installed.loaded:
+        held = held_by_kernel_driver(node)
+        return f"{kernel_drivers(node)} holds the GPUs beside NVIDIA's module" if held else ""
     if node["nouveau"]["loaded"]:
         return f"{kernel_drivers(node)} is loaded and holds the GPUs, NVIDIA's module is not loaded"
     if not kernel.get("driver"):
         return f"kernel {kernel['version']} is running, for which it has no module"
     return "its kernel module is not loaded"
+
+
+def held_by_kernel_driver(node: Mapping[str, Any]) -> bool:
+    """Return whether nouveau or nova has taken the GPUs, and a loaded NVIDIA driver has none."""
+    taken = [gpu for gpu in node["gpus"] if gpu["kernel_driver"] in KERNEL_DRIVERS]
+    return bool(taken and node["driver"]["loaded"] and node["nvml"] is None)
 
 
 def lacks_module_for_good(inputs: DecisionInput) -> bool:
@@ -70,11 +79,10 @@ def check_works(inputs: DecisionInput) -> None:
     installed = inputs.installed
     if installed is None:
         return
-    if installed.loaded:
-        _check_answers(inputs.node, installed)
-        return
     why = why_not_loaded(inputs)
     if not why:
+        if installed.loaded:
+            _check_answers(inputs.node, installed)
         return
     cause = f"{capitalize_first(installed.title)} is installed and does not work: {why}."
     if lacks_module_for_good(inputs):

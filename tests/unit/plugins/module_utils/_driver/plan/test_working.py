@@ -49,6 +49,19 @@ def test_a_driver_beside_nouveau_is_repaired(machine, modules):
     assert "kept" not in reason
 
 
+def test_nouveau_that_took_the_gpus_before_a_loaded_driver_goes_with_a_reboot():
+    node = facts("T4", "d12", "nvidia 580.126.09 open dkms")
+    node["gpus"][0]["kernel_driver"] = "nouveau"
+    node["nouveau"] = {"loaded": True, "blocked": False, "modules": ["nouveau"]}
+    node["problems"] = [problem("driver_not_answering")]
+    found = plan(node)
+    assert found.action == "none" and config_files.NOUVEAU in found.files and found.change
+    assert found.reboot["required"] and "nouveau holds the GPUs" in found.reboot["reason"]
+    # One card may be for the screen.
+    node["nvml"] = NVML
+    assert not plan(node).change and not plan(node).reboot["required"]
+
+
 @pytest.mark.parametrize("machine", [UBUNTU, DEBIAN, RUNFILE, ROCKY])
 def test_a_driver_that_is_not_loaded_is_loaded(machine):
     found = plan(facts(*machine))
