@@ -39,7 +39,7 @@ def module_blocked(vendor: str, blocks: Sequence[Mapping[str, str]], modules: st
     how = "modprobe refuses it as well" if by_name else "nothing loads it at boot"
     steps = [unblock_step(blocks), _WRITERS[vendor]]
     if not by_name:
-        steps.append(f"Until then: modprobe {modules.split()[0]}.")
+        steps.append(f"Until then: modprobe {modules.split(maxsplit=1)[0]}.")
     return Finding(
         "module_blocked",
         f"{NAMES[vendor]}'s driver is not loaded: its kernel module ({modules}) is blocked, {how}.",

@@ -78,8 +78,9 @@ def test_a_driver_that_is_not_loaded_and_blocked(vendor, module, driver, bound, 
     )  # fmt: skip
     found = judge(seen, Request())
     assert [one.finding.code for one in found] == (["module_blocked"] if expected else [])
-    assert all(f"/etc/modprobe.d/a.conf: blacklist {module}" in one.finding.evidence
-               for one in found)
+    assert all(
+        f"/etc/modprobe.d/a.conf: blacklist {module}" in one.finding.evidence for one in found
+    )
 
 
 def found(one, **options):

@@ -55,9 +55,7 @@ OF_FINDING = dict.fromkeys(
 )  # fmt: skip
 TOOLKIT = {
     "nvidia_container_toolkit_version": {"version": "1.19.0-1"},
-    "nvidia_container_toolkit_runtime_cdi": {
-        "settings": {"nvidia-container-runtime.mode": "cdi"}
-    },
+    "nvidia_container_toolkit_runtime_cdi": {"settings": {"nvidia-container-runtime.mode": "cdi"}},
     "nvidia_container_toolkit_containerd_set_default": {"containerd_set_default": True},
 }
 SETTINGS = {
