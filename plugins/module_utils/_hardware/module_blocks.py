@@ -54,12 +54,12 @@ def find_blocks(
                 found.setdefault(name, []).append({"place": path, "setting": setting})
     for match in _PARAMETER.finditer(command_line):
         for name in sorted(wanted & {_plain(one) for one in match["names"].split(",")}):
-            setting = {"place": COMMAND_LINE, "setting": match[0]}
-            found.setdefault(name, []).append(setting)
+            word = {"place": COMMAND_LINE, "setting": match[0]}
+            found.setdefault(name, []).append(word)
     if re.search(r"(?<!\S)nomodeset(?!\S)", command_line):
         for name in sorted(wanted & _NEED_MODESET):
-            setting = {"place": COMMAND_LINE, "setting": "nomodeset"}
-            found.setdefault(name, []).append(setting)
+            word = {"place": COMMAND_LINE, "setting": "nomodeset"}
+            found.setdefault(name, []).append(word)
     return found
 
 
