@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 
 from .._core.finding import Finding
+from .._hardware.module_blocks import MODULES, blocks_of, stops_by_name
 from .._nvidia.driver_branches import BRANCHES, GENERATIONS
 from .blocked import find_blocked
 from .build import BUILD_RULES, NO_MODULE, not_built
@@ -322,8 +323,12 @@ def _environment(evidence: Evidence) -> Finding | None:
 
 def _blocked(evidence: Evidence) -> Finding | None:
     """Return the finding for a module that a setting keeps from being loaded."""
-    found = find_blocked({"blocked_modules": evidence.blocked}, "nvidia")
-    return None if evidence.loaded else found
+    node = {"blocked_modules": evidence.blocked}
+    by_name = stops_by_name(blocks_of(node, MODULES["nvidia"]))
+    # A load by name that failed has another cause where only a blacklist is there.
+    if evidence.loaded or (evidence.modprobe and not by_name):
+        return None
+    return find_blocked(node, "nvidia")
 
 
 def _missing(evidence: Evidence) -> Finding | None:
