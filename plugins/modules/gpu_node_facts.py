@@ -239,6 +239,20 @@ ansible_facts:
           returned: always
           type: dict
           sample: {loaded: false, blocked: true, modules: []}
+        blocked_modules:
+          description:
+            - >-
+              What keeps the kernel modules that the GPUs of this node need (C(nvidia),
+              C(nvidia_uvm), C(amdgpu), C(i915), C(xe)) from being loaded. Each module that is
+              blocked has a list with C(place), a file of modprobe.d or V(kernel command line), and
+              C(setting), the line or word.
+            - Empty if nothing blocks them or there is no GPU; V(null) if a file cannot be read.
+          returned: always
+          type: dict
+          sample:
+            amdgpu:
+              - place: /etc/modprobe.d/blacklist-amdgpu.conf
+                setting: blacklist amdgpu
         kernels:
           description: >-
             The kernels with modules, and the running one: C(version), C(running), C(on_disk) (false

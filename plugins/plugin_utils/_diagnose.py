@@ -13,7 +13,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join im
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import check_form
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import Host
 
-from ._hosts import facts
+from ._hosts import facts, switches
 
 Object = Mapping[str, Any]
 Hostvars = Mapping[str, Object]
@@ -57,4 +57,5 @@ def _host(name: str, variables: Object, layers: Sequence[Object], node: str) -> 
         node=node,
         root=bool(read.get("root", True)),
         failure=failure.partition("\n")[0],
+        switches=switches(variables),
     )

@@ -23,6 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
     gpu_vendor,
     gpu_vendors,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import SWITCHES
 
 Variables = Mapping[str, Any]
 
@@ -174,6 +175,20 @@ def _in_cluster(variables: Variables) -> bool:
 def _is_enabled(variables: Variables, role: str, *, default: bool = False) -> bool:
     """Return whether the host's own variables enable a role."""
     return boolean(variables.get(f"{role}_enabled", default), strict=False)
+
+
+def switches(variables: Variables) -> dict[str, bool]:
+    """Return the variables with which a role leaves a driver alone; without one that is no boolean.
+
+    A value that depends on a variable that is defined later is left out.
+    """
+    found = {}
+    for name, default in SWITCHES.items():
+        try:
+            found[name] = boolean(variables.get(name, default), strict=True)
+        except (UndefinedError, TypeError):
+            continue
+    return found
 
 
 def _has_failed(variables: Variables) -> bool:

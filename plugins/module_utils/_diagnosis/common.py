@@ -50,6 +50,7 @@ def evidence_of_node(node: Mapping[str, Any], **more: Any) -> Evidence:
         nouveau_loaded=bool(node["nouveau"]["loaded"]),
         nouveau_blocked=bool(node["nouveau"]["blocked"]),
         kernel_driver=kernel_drivers(node),
+        blocked=node.get("blocked_modules") or {},
         gpus=tuple(_gpu(gpu) for gpu in node["gpus"] if gpu["vendor"] == "nvidia"),
         **more,
     )
@@ -111,7 +112,8 @@ def kernel_driver_loaded(evidence: Evidence) -> Finding | None:
         + (", and blocked for the next boot" if evidence.nouveau_blocked else ""),
         f"Reboot the node: {name} is blocked already."
         if evidence.nouveau_blocked
-        else f"Block it (blacklist {name} in /etc/modprobe.d), rebuild the initramfs, reboot.",
+        else f"Block it (blacklist {name} in /etc/modprobe.d), rebuild the initramfs, reboot; "
+        "the role nvidia_driver does it.",
     )
 
 

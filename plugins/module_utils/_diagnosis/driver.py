@@ -14,7 +14,9 @@ import re
 from collections.abc import Callable
 
 from .._core.finding import Finding
+from .._hardware.module_blocks import MODULES, blocks_of, stops_by_name
 from .._nvidia.driver_branches import BRANCHES, GENERATIONS
+from .blocked import find_blocked
 from .build import BUILD_RULES, NO_MODULE, not_built
 from .codes import (
     GPU_UNSUPPORTED,
@@ -319,6 +321,16 @@ def _environment(evidence: Evidence) -> Finding | None:
     )
 
 
+def _blocked(evidence: Evidence) -> Finding | None:
+    """Return the finding for a module that a setting keeps from being loaded."""
+    node = {"blocked_modules": evidence.blocked}
+    by_name = stops_by_name(blocks_of(node, MODULES["nvidia"]))
+    # A load by name that failed has another cause where only a blacklist is there.
+    if evidence.loaded or (evidence.modprobe and not by_name):
+        return None
+    return find_blocked(node, "nvidia")
+
+
 def _missing(evidence: Evidence) -> Finding | None:
     line = find_line(evidence.modprobe, NO_MODULE)
     tried = evidence.loaded or evidence.modprobe or evidence.output
@@ -357,5 +369,5 @@ def _unknown(evidence: Evidence) -> Finding:
 
 
 _GPU_RULES = (_vgpu, _whole_gpu, _unsupported)
-_LOAD_RULES = (_secure_boot, kernel_driver_loaded, _other_driver)
+_LOAD_RULES = (_secure_boot, _blocked, kernel_driver_loaded, _other_driver)
 _LAST_RULES = (_in_use, library_mismatch, _old_in_use, _other_kernel, _environment, _missing)

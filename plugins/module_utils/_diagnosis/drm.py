@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
+from .._hardware.module_blocks import MODULES, blocks_of, describe_blocks, unblock_step
 from .._hardware.vendors import DRIVERS
 from .known_errors_drm_data import DRM
 
@@ -59,7 +60,8 @@ def find_unbound(node: Mapping[str, Any], vendor: str) -> Finding | None:
         if gpu["kernel_driver"] not in drivers:
             others.setdefault(gpu["kernel_driver"], []).append(gpu)
     for driver, gpus in others.items():
-        return _unbound(driver, gpus, vendor)
+        blocks = blocks_of(node, MODULES[vendor]) if driver is None else []
+        return _unbound(driver, gpus, vendor, blocks)
     return None
 
 
@@ -70,11 +72,22 @@ def vendor_gpus(node: Mapping[str, Any], vendor: str) -> list[Mapping[str, Any]]
     ]
 
 
-def _unbound(driver: str | None, gpus: Sequence[Mapping[str, Any]], vendor: str) -> Finding:
+def _unbound(
+    driver: str | None,
+    gpus: Sequence[Mapping[str, Any]],
+    vendor: str,
+    blocks: Sequence[Mapping[str, str]],
+) -> Finding:
     names = ", ".join(f"{gpu['product'] or gpu['device_id']} at {gpu['address']}" for gpu in gpus)
     are = "is" if len(gpus) == 1 else "are"
     wanted = " or ".join(DRIVERS[vendor])
-    if driver is None:
+    if blocks:
+        cause = (
+            f"{names} {are} bound to no driver, {wanted} is needed and blocked: "
+            f"{describe_blocks(blocks)}."
+        )
+        step = unblock_step(blocks)
+    elif driver is None:
         cause = f"{names} {are} bound to no driver, {wanted} is needed."
         step = "The layer module says whether that driver is loaded. " + install_step(vendor)
     elif driver == "vfio-pci":

@@ -14,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
+from .._hardware.module_blocks import MODULES, blocks_of, describe_blocks
 from .._hardware.vendors import DRIVERS
+from .blocked import find_blocked
 from .drm import install_step, vendor_gpus
 
 # Whether group or all users may read and write.
@@ -26,11 +28,18 @@ def find_not_loaded(node: Mapping[str, Any], vendor: str) -> Finding | None:
     """Return why no kernel module of the vendor is loaded."""
     if any(name in node["kernel_drivers"] for name in DRIVERS[vendor]):
         return None
+    blocked = find_blocked(node, vendor)
+    if blocked is not None:
+        return blocked
     wanted = " or ".join(DRIVERS[vendor])
+    evidence = [f"/sys/module/{name} does not exist" for name in DRIVERS[vendor]]
+    early = blocks_of(node, MODULES[vendor], early=True)
+    if early:
+        evidence.append(f"in the initial RAM disk only, {describe_blocks(early)}")
     return Finding(
         "drm_driver_not_loaded",
         f"The kernel module {wanted} is not loaded.",
-        ", ".join(f"/sys/module/{name} does not exist" for name in DRIVERS[vendor]),
+        ", ".join(evidence),
         f"Load it (modprobe {DRIVERS[vendor][0]}) and look at dmesg. {install_step(vendor)}",
     )
 

@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 _STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s?(?:\S+ kernel: )?")
 
@@ -57,6 +59,7 @@ class Evidence:
     :param wanted: the version to load.
     :param kernel_module: the type of the modules to load: open or proprietary.
     :param grid: whether the driver is a GRID driver for vGPU guests.
+    :param blocked: the fact ``gpu_node.blocked_modules``.
     :param mok_key: the certificate of DKMS's signing key.
     :param mok_enrolled: whether the firmware trusts that key.
     :param headers: whether the running kernel's headers exist.
@@ -86,6 +89,7 @@ class Evidence:
     nouveau_loaded: bool = False
     nouveau_blocked: bool = False
     kernel_driver: str = "nouveau"
+    blocked: Mapping[str, Any] = field(default_factory=dict)
     headers: bool | None = None
     headers_packages: tuple[str, ...] = ()
     dkms: tuple[DkmsBuild, ...] = ()

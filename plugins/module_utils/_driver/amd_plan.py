@@ -12,6 +12,12 @@ from typing import Any
 from .._core.errors import Refusal
 from .._core.steps import Step
 from .._distro.support import unsupported
+from .._hardware.module_blocks import (
+    MODULES,
+    blocks_of,
+    describe_blocks,
+    unblock_step,
+)
 from .._hardware.vendors import container_gpus
 from .._nvidia.driver_branches import driver_data
 from .._packages.types import fits
@@ -60,7 +66,7 @@ def plan_amd_driver(node: Mapping[str, Any], request: AmdDriverRequest) -> AmdDr
         steps=tuple(steps),
         reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
         or (f"AMD's driver {_shown(wanted, request)} is as requested.",),
-        warnings=_not_built(node, action),
+        warnings=(*_not_built(node, action), *_blocked_later(node)),
     )
 
 
@@ -104,7 +110,31 @@ def _refusal(node: Mapping[str, Any], request: AmdDriverRequest) -> Refusal | No
             "built for it.",
             "install the driver on the host of this container.",
         )
-    return _unsigned(node, request)
+    return _blocked(node) or _unsigned(node, request)
+
+
+def _blocked(node: Mapping[str, Any]) -> Refusal | None:
+    """Return why the module would not be loaded, or be lost with the next boot."""
+    blocks = blocks_of(node, MODULES["amd"])
+    if not blocks or amd_data.MODULE in node["kernel_drivers"]:
+        return None
+    return Refusal(
+        f"The kernel module {amd_data.MODULE} is not loaded, and it is blocked "
+        f"({describe_blocks(blocks)}): what is installed here would not be loaded at boot.",
+        f"{unblock_step(blocks)} Then run again. Where AMD's GPU operator installs the driver, it "
+        f"writes such a file: set {PREFIX}enabled: false there.",
+    )
+
+
+def _blocked_later(node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the warning that a loaded module is lost with the next boot."""
+    blocks = blocks_of(node, MODULES["amd"])
+    if not blocks:
+        return ()
+    return (
+        f"{amd_data.MODULE} is loaded, and it is blocked ({describe_blocks(blocks)}): a boot does "
+        f"not load it by itself. Next step: {unblock_step(blocks)}",
+    )
 
 
 def _unsigned(node: Mapping[str, Any], request: AmdDriverRequest) -> Refusal | None:

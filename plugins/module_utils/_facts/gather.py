@@ -53,9 +53,9 @@ from .problems import find_problems
 from .runtimes import UNITS, RuntimePaths, read_runtimes
 from .system import (
     read_archive,
+    read_blocks,
     read_kernels,
     read_kubelet,
-    read_nouveau,
     read_python,
     read_secure_boot,
     read_units,
@@ -116,7 +116,7 @@ def gather(
             system["package_manager"],
         ),
         "secure_boot": read_secure_boot(reader),
-        "nouveau": read_nouveau(reader),
+        **read_blocks(reader, gpus),
         "kernels": [{**kernel, "driver": modules[kernel["version"]]} for kernel in kernels],
         "cuda": read_cuda(reader, packages, nvml["cuda_version"] if nvml else None),
         "container_toolkit": read_toolkit(reader, packages),

@@ -10,12 +10,13 @@ import math
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from .._core.redact import addresses
 from .._hardware.kernel_drivers import KERNEL_DRIVERS
+from .._hardware.module_blocks import MODULES, find_blocks
 from .._repository.apt_parser import AptEntry
 from .._repository.apt_parser import parse as parse_apt
 
@@ -38,7 +39,12 @@ _KUBELET_FOLDERS = (
 )
 # Folders that the kubelet makes at its start: for the sockets of plugins, and for their data.
 _PLUGIN_FOLDERS = ("plugins_registry", "plugins")
-_MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
+# The search path of modprobe.d(5).
+_MODPROBE = (
+    *("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d"),
+    "/lib/modprobe.d",
+)
+_COMMAND_LINE = "/proc/cmdline"
 
 _APT_LIST = "/etc/apt/sources.list"
 _APT_FOLDER = "/etc/apt/sources.list.d"
@@ -120,37 +126,38 @@ def read_secure_boot(reader: NodeReader) -> bool | None:
     return False
 
 
-def read_nouveau(reader: NodeReader) -> dict[str, Any]:
-    """Return whether a kernel driver for NVIDIA GPUs (nouveau, nova) is loaded, and blocked."""
-    texts: dict[str, str] = {}
+def read_blocks(reader: NodeReader, gpus: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the facts ``nouveau`` and ``blocked_modules``.
+
+    ``nouveau`` is whether a kernel driver for NVIDIA GPUs (nouveau, nova) is loaded, and blocked.
+    ``blocked_modules`` has what blocks modules that the GPUs need; None if it cannot be read.
+    """
+    files: dict[str, str | None] = {}
+    names: set[str] = set()
     for folder in _MODPROBE:
         for name in reader.list_dir(folder):
             # A file overrides files of the same name in later folders.
-            if name.endswith(".conf") and name not in texts:
-                texts[name] = reader.read_text(f"{folder}/{name}") or ""
-    command_line = reader.read_line("/proc/cmdline") or ""
+            if name.endswith(".conf") and name not in names:
+                names.add(name)
+                files[f"{folder}/{name}"] = reader.read_text(f"{folder}/{name}")
+    command_line = reader.read_line(_COMMAND_LINE)
+    unread = [path for path, text in files.items() if text is None and not reader.absent(path)]
+    if command_line is None and not reader.absent(_COMMAND_LINE):
+        unread.append(_COMMAND_LINE)
+    texts = {path: text or "" for path, text in files.items()}
     loaded = [name for name in KERNEL_DRIVERS if reader.exists(f"/sys/module/{name}")]
-    settings = "\n".join(texts.values())
+    needed = [name for gpu in gpus for name in MODULES.get(gpu["vendor"], ())]
+    found = find_blocks([*needed, *KERNEL_DRIVERS], texts, command_line or "")
     return {
-        "loaded": bool(loaded),
-        "blocked": all(is_blocked(name, settings, command_line) for name in loaded or ["nouveau"]),
-        "modules": loaded,
+        "nouveau": {
+            "loaded": bool(loaded),
+            "blocked": all(name in found for name in loaded or ["nouveau"]),
+            "modules": loaded,
+        },
+        "blocked_modules": None
+        if unread
+        else {name: found[name] for name in dict.fromkeys(needed) if name in found},
     }
-
-
-def is_blocked(module: str, modprobe: str, command_line: str) -> bool:
-    """Return whether the settings of modprobe or the kernel's command line block a module."""
-    # modprobe treats dashes and underscores alike.
-    name = re.escape(module).replace("_", "[-_]")
-    settings = (
-        rf"^\s*(?:blacklist\s+{name}(?!\S)|install\s+{name}\s+\S*/(?:false|true)\b"
-        rf"|alias\s+{name}\s+off)"
-    )
-    parameters = (
-        r"\b(?:modprobe\.blacklist|module_blacklist|rd\.driver\.blacklist)="
-        rf"(?:\S*,)?{name}(?:,|\s|$)"
-    )
-    return bool(re.search(settings, modprobe, re.M) or re.search(parameters, command_line))
 
 
 def read_kernels(reader: NodeReader, running: str | None) -> list[dict[str, Any]]:

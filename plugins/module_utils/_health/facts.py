@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.printable import printable
 from .._driver.facts import loaded_version
 from .._facts.hardware import read_functions
+from .._facts.system import read_blocks
 from .._hardware.pci import PciFunction, find_gpus
 from .._hardware.vendors import container_gpus
 from .._host.bounded import Ended, Hang
@@ -78,7 +79,8 @@ def read_node(
         events, logs, why = read_logs(reader, stream, request, clock)
         unseen += why
     boot_id = reader.read_line("/proc/sys/kernel/random/boot_id")
-    return Node(gpus, smi, events, logs, tuple(unseen), boot_id)
+    blocked = read_blocks(reader, facts)["blocked_modules"] or {}
+    return Node(gpus, smi, events, logs, tuple(unseen), boot_id, blocked)
 
 
 def read_pci_gpus(

@@ -11,10 +11,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from .._core.finding import Finding
+from .._diagnosis.blocked import find_blocked
 from .._diagnosis.common import driver_hangs
 from .._diagnosis.drm_log import kernel_findings
 from .._diagnosis.known_errors import explain, explain_one
-from .._hardware.vendors import container_gpus
+from .._hardware.kernel_drivers import KERNEL_DRIVERS
+from .._hardware.vendors import DRIVERS, container_gpus
 from .._host.bounded import Hang
 from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
 from .data import (
@@ -45,6 +47,7 @@ def judge(node: Node, request: Request) -> list[Judged]:
     """Return the findings, the worst first; the order of what was read does not matter."""
     found = [
         *_smi_findings(node),
+        *_blocked(node),
         *(finding for gpu in node.gpus for finding in _pci_findings(gpu, request)),
         *(finding for gpu in node.smi.gpus for finding in _smi_gpu(gpu, request)),
         *judge_xids(node.events, request.xids),
@@ -107,6 +110,8 @@ def _smi_findings(node: Node) -> list[Judged]:
         return []
     if smi.status == HUNG:
         return [_hang(node)]
+    if smi.driver is None and _blocked_driver(node, "nvidia"):
+        return []
     if smi.driver is None:
         (finding,) = explain(STATUS_TEXTS[9])
         evidence = "/proc/driver/nvidia/version does not exist"
@@ -125,6 +130,21 @@ def _smi_findings(node: Node) -> list[Judged]:
     if smi.status == ANSWERED and missing:
         found += [_not_counted(address, len(smi.gpus), len(wanted)) for address in missing]
     return found
+
+
+def _blocked(node: Node) -> list[Judged]:
+    """Return the drivers that no GPU is bound to because their modules are blocked."""
+    found = [_blocked_driver(node, vendor) for vendor in DRIVERS]
+    return [Judged(one, ERROR) for one in found if one is not None]
+
+
+def _blocked_driver(node: Node, vendor: str) -> Finding | None:
+    bound = {gpu.kernel_driver for gpu in node.gpus if gpu.vendor == vendor}
+    # One that is bound to vfio-pci is a virtual machine's.
+    free = bound & {None, *KERNEL_DRIVERS}
+    if not free or bound & set(DRIVERS[vendor]):
+        return None
+    return find_blocked({"blocked_modules": node.blocked}, vendor)
 
 
 def _of_nvidia(node: Node) -> list[PciGpu]:

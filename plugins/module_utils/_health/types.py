@@ -140,7 +140,10 @@ class BootLog:
 
 @dataclass(frozen=True)
 class Node:
-    """All that was read."""
+    """All that was read.
+
+    :param blocked: the fact ``gpu_node.blocked_modules``; empty if it could not be read.
+    """
 
     gpus: tuple[PciGpu, ...]
     smi: Smi
@@ -148,6 +151,7 @@ class Node:
     logs: tuple[BootLog, ...] = ()
     unseen: tuple[tuple[str, str], ...] = ()
     boot_id: str | None = None
+    blocked: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

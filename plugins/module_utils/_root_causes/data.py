@@ -34,6 +34,19 @@ from .types import (
 _SITE = "ansible-playbook kubegpu.nodes.site --limit {host}"
 _DRIVER = f"{_SITE} --tags driver"
 _TOOLKIT = f"{_SITE} --tags toolkit,runtime"
+# A driver that somebody else installed is kept as it is unless it is asked for.
+_OWN_DRIVER = f"nvidia_driver_branch, then: {_DRIVER}"
+# Packages that are installed are not installed again.
+_TOOLKIT_AGAIN = (
+    "reinstall nvidia-container-toolkit, nvidia-container-toolkit-base and "
+    "libnvidia-container-tools on {host} (apt-get install --reinstall, dnf reinstall), then: "
+    f"{_TOOLKIT}"
+)
+_DEFAULT = (
+    "nvidia_container_toolkit_containerd_set_default: true (crio_set_default, docker_set_default), "
+    f"then: {_TOOLKIT}"
+)
+_NEW_CDI = "nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml"
 _LABELS = "ansible-playbook kubegpu.nodes.site --tags labels"
 _PLUGIN = "ansible-playbook kubegpu.nodes.site --tags device_plugin"
 #: Stands for the command by which a node is rebooted, in a cluster after a drain.
@@ -97,7 +110,11 @@ _OF_MODULE = (
         fix="nvidia_driver_source: runfile, nvidia_driver_runfile: {{url: ..., checksum: ...}} "
         "(docs/driver.md, vGPU)",
     ),
-    Cause("grid_driver_on_whole_gpu", MODULE, fix=_DRIVER),
+    Cause(
+        "grid_driver_on_whole_gpu",
+        MODULE,
+        fix=f"nvidia_driver_source: nvidia, nvidia_driver_replace_source: true, then: {_DRIVER}",
+    ),
     Cause(
         "gpu_unsupported", MODULE, (BUS,), fix=f"nvidia_driver_branch, then: {_DRIVER}"
     ),
@@ -109,6 +126,7 @@ _OF_MODULE = (
     Cause("disk_full", MODULE, fix="free space (df -h / /var /boot /tmp), then run again"),
     Cause("driver_missing", MODULE, fix=_DRIVER),
     Cause("secure_boot", MODULE, fix="docs/docsite/rst/guide_secure_boot.rst"),
+    Cause("module_blocked", MODULE, ("driver_missing",)),
     Cause(
         "nouveau_loaded", MODULE, ("driver_missing",), fix=f"{_DRIVER} && {REBOOT}"
     ),
@@ -131,8 +149,9 @@ _OF_MODULE = (
     Cause("pending_reboot", MODULE, ("upgraded_unattended", "driver_library_mismatch"),
           fix=REBOOT),
     Cause("driver_in_use", MODULE, fix=REBOOT),
-    Cause("other_driver", MODULE, fix=_DRIVER),
-    Cause("gsp_firmware_failed", MODULE, (BUS,), fix=_DRIVER),
+    Cause("other_driver", MODULE, fix=f"nvidia_driver_version, then: {_DRIVER}"),
+    Cause("gsp_firmware_failed", MODULE, (BUS,),
+          fix=f"another nvidia_driver_version, then: {_DRIVER}"),
     Cause("drm_firmware_missing", MODULE, fix="install the distribution's firmware package"),
     Cause("drm_firmware_failed", MODULE, ("drm_firmware_missing",)),
     Cause("drm_gpu_not_supported", MODULE),
@@ -144,10 +163,10 @@ _OF_MODULE = (
     Cause("module_not_loaded", MODULE, (BUS, MODULE)),
     Cause("driver_not_loaded", MODULE, (BUS, MODULE), fix=_DRIVER),
     Cause("drm_driver_not_loaded", MODULE, (BUS, MODULE), fix="modprobe {module}"),
-    Cause("gpu_not_bound", MODULE, (BUS, MODULE), fix=_DRIVER),
+    Cause("gpu_not_bound", MODULE, (BUS, MODULE)),
     Cause("device_nodes_missing", MODULE, (BUS, MODULE),
           fix="nvidia-smi -L && nvidia-modprobe -c 0 -u"),
-    Cause("no_module_for_next_kernel", MODULE, ("driver_missing",), fix=_DRIVER,
+    Cause("no_module_for_next_kernel", MODULE, ("driver_missing",), fix=_OWN_DRIVER,
           severity=WARNING, confidence=LIKELY),
     Cause("drm_firmware_optional", MODULE, severity=INFO),
     Cause("device_node_missing", MODULE, (BUS, MODULE)),
@@ -156,9 +175,9 @@ _OF_MODULE = (
 )  # fmt: skip
 
 _OF_GPU = (
-    Cause("fabric_manager_not_running", GPU, (BUS, MODULE), fix=_DRIVER),
-    Cause("fabric_manager_version", GPU, (BUS, MODULE), fix=_DRIVER),
-    Cause("fabric_nothing_to_do", GPU, (BUS, MODULE), fix=_DRIVER, confidence=LIKELY),
+    Cause("fabric_manager_not_running", GPU, (BUS, MODULE), fix=_OWN_DRIVER),
+    Cause("fabric_manager_version", GPU, (BUS, MODULE), fix=_OWN_DRIVER),
+    Cause("fabric_nothing_to_do", GPU, (BUS, MODULE), fix=_OWN_DRIVER, confidence=LIKELY),
     Cause("imex_failed", GPU, (BUS, MODULE), fix="systemctl restart nvidia-imex"),
     Cause("fabric_not_ready", GPU, (BUS, MODULE, "fabric_manager_not_running",
                                     "fabric_manager_version", "fabric_nothing_to_do",
@@ -215,7 +234,7 @@ _OF_GPU = (
 
 _OF_NVML = (
     Cause("driver_hangs", NVML, _BELOW_NVML, fix=REBOOT),
-    Cause("nvidia_smi_missing", NVML, _BELOW_NVML, fix=_DRIVER),
+    Cause("nvidia_smi_missing", NVML, _BELOW_NVML, fix=_OWN_DRIVER),
     Cause("nvml_failed", NVML, _BELOW_NVML),
     Cause("gpu_access_blocked", NVML, _BELOW_NVML),
     Cause("no_devices", NVML, _BELOW_NVML),
@@ -229,13 +248,13 @@ _OF_TOOLKIT = (
           f"{_TOOLKIT}"),
     Cause("cdi_missing", TOOLKIT, fix=_TOOLKIT),
     Cause("cdi_stale", TOOLKIT, fix=_TOOLKIT),
-    Cause("cdi_invalid", TOOLKIT, _BELOW_TOOLKIT, fix=_TOOLKIT),
+    Cause("cdi_invalid", TOOLKIT, _BELOW_TOOLKIT, fix=_NEW_CDI),
     Cause("amd_cdi_outdated", TOOLKIT, fix=f"amd_container_toolkit_enabled: true, then: "
           f"{_TOOLKIT}"),
-    Cause("container_cli_missing", TOOLKIT, ("toolkit_missing",), fix=_TOOLKIT),
-    Cause("hook_missing", TOOLKIT, ("toolkit_missing",), fix=_TOOLKIT),
-    Cause("runtime_missing", TOOLKIT, ("toolkit_missing",), fix=_TOOLKIT),
-    Cause("toolkit_broken", TOOLKIT, (*_BELOW_TOOLKIT, TOOLKIT), fix=_TOOLKIT),
+    Cause("container_cli_missing", TOOLKIT, ("toolkit_missing",), fix=_TOOLKIT_AGAIN),
+    Cause("hook_missing", TOOLKIT, ("toolkit_missing",), fix=_TOOLKIT_AGAIN),
+    Cause("runtime_missing", TOOLKIT, ("toolkit_missing",), fix=_TOOLKIT_AGAIN),
+    Cause("toolkit_broken", TOOLKIT, (*_BELOW_TOOLKIT, TOOLKIT), fix=_TOOLKIT_AGAIN),
 )  # fmt: skip
 
 _OF_RUNTIME = (
@@ -258,16 +277,17 @@ _OF_RUNTIME = (
     Cause("restart_required", RUNTIME, fix=_TOOLKIT),
     Cause("not_default", RUNTIME, ("toolkit_missing",
           "k3s_template_other_version", "runtime_lost", "handler_missing"),
-          fix=_TOOLKIT),
+          fix=_DEFAULT),
     Cause("nvml_unknown_error", RUNTIME, _BELOW_TOOLKIT,
           fix=f"nvidia_container_toolkit_runtime_cdi: true, then: {_TOOLKIT}"),
-    Cause("driver_libraries_missing", RUNTIME, _BELOW_RUNTIME, fix=_DRIVER, confidence=LIKELY),
+    Cause("driver_libraries_missing", RUNTIME, _BELOW_RUNTIME, fix=_OWN_DRIVER,
+          confidence=LIKELY),
     Cause("docker_no_gpu_driver", RUNTIME, _BELOW_RUNTIME, fix=_TOOLKIT),
     Cause("hook_called_directly", RUNTIME, _BELOW_RUNTIME, fix="docker run --runtime=nvidia "
           "-e NVIDIA_VISIBLE_DEVICES=all, or nvidia_container_toolkit_settings: "
           f"{{{{nvidia-container-runtime.mode: auto}}}}, then: {_TOOLKIT}"),
     Cause("cdi_device_unknown", RUNTIME, _BELOW_RUNTIME,
-          fix="nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml"),
+          fix=_NEW_CDI),
     Cause("ldconfig_failed", RUNTIME, _BELOW_RUNTIME, fix="nvidia_container_toolkit_settings: "
           "{{nvidia-container-cli.ldconfig: '@/sbin/ldconfig'}} (Ubuntu: '@/sbin/ldconfig.real'), "
           f"then: {_TOOLKIT}"),
@@ -275,7 +295,8 @@ _OF_RUNTIME = (
           f"{{{{nvidia-container-cli.no-cgroups: true}}}}, then: {_TOOLKIT}"),
     Cause("cgroup_rules", RUNTIME, _BELOW_RUNTIME,
           fix=f"nvidia_container_toolkit_version: 1.8 or later, then: {_TOOLKIT}"),
-    Cause("nothing_injected", RUNTIME, _BELOW_RUNTIME, fix=_TOOLKIT),
+    Cause("nothing_injected", RUNTIME, _BELOW_RUNTIME, fix="nvidia_container_toolkit_settings: "
+          f"{{{{nvidia-container-runtime.mode: auto}}}}, then: {_TOOLKIT}"),
     Cause("gpu_count_in_container", RUNTIME, (*_BELOW_RUNTIME, RUNTIME)),
     Cause("container_failed", RUNTIME, (*_BELOW_RUNTIME, RUNTIME), confidence=LIKELY),
 )  # fmt: skip
@@ -310,8 +331,8 @@ _OF_PLUGIN = (
     Cause("default_runtime", PLUGIN, (), fix=_PLUGIN),
     Cause("plugin_without_gpu", PLUGIN),
     Cause("plugin_without_driver", PLUGIN, _BELOW_NODE, fix=_DRIVER),
-    Cause("could_not_reach_nvml", PLUGIN, _BELOW_NODE, fix=_TOOLKIT),
-    Cause("plugin_gave_up", PLUGIN, _BELOW_PLUGIN, fix=_TOOLKIT),
+    Cause("could_not_reach_nvml", PLUGIN, _BELOW_NODE, fix=_DEFAULT),
+    Cause("plugin_gave_up", PLUGIN, _BELOW_PLUGIN, fix=_DEFAULT),
     Cause("mig_not_uniform", PLUGIN, _BELOW_PLUGIN,
           fix=f"nvidia_device_plugin_mig_strategy: mixed, then: {_PLUGIN}"),
     Cause("mig_strategy_unknown", PLUGIN, _BELOW_PLUGIN,

@@ -19,6 +19,8 @@ HOST, NODE, POD = "HOST", "NODE", "POD"
 POD_NAME = re.compile(
     r"(?:pod|plugin|discovery) (?P<namespace>[a-z0-9-]{1,63})/(?P<name>[a-z0-9.-]+)"
 )
+# The packages are installed, so that nothing would install them.
+_WITHOUT_PROGRAM = re.compile(r"\bis installed, but its program\b")
 _PATTERNS = {
     "vendor": re.compile(r"\b(amd|intel|nvidia)_device_plugin_"),
     "cordoned": re.compile(r"(?:^|; )([a-z0-9.-]+): it is cordoned(?=;|$)"),
@@ -52,6 +54,8 @@ def _filled(root: Observed, host: str, node: str, pod: str, general: bool = Fals
     row = CAUSES.get(root.code)
     if row is None:
         return ""
+    if row.code == "toolkit_missing" and _WITHOUT_PROGRAM.search(root.cause):
+        row = CAUSES["toolkit_broken"]
     fix = row.fix if row.pod_fix is None or not root.subject.pod else row.pod_fix
     reboot = f"ansible {host} --become -m ansible.builtin.reboot"
     if node:

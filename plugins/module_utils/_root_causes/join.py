@@ -18,6 +18,7 @@ from typing import Any
 from .data import ANSWERS, CAUSES, FOLLOWS, NOT_IN_CONTAINER
 from .fixes import fix_of
 from .observe import observe, safe_text, unseen
+from .switches import with_switch
 from .types import (
     ERROR,
     INFO,
@@ -49,7 +50,7 @@ def diagnose(
     :param pods: the list ``pods`` of ``gpu_cluster_info``.
     :param asked: whether the cluster was asked.
     """
-    found = find_roots(observe(hosts, pods), {host.name: host.node for host in hosts})
+    found = roots_of(hosts, pods)
     return {
         "ok": not any(one.observed.severity == ERROR for one in found),
         "findings": [one.to_json() for one in found],
@@ -57,6 +58,23 @@ def diagnose(
         "pods": [_pod(pod, found) for pod in pods],
         "unseen": unseen(hosts, asked),
     }
+
+
+def roots_of(hosts: Sequence[Host], pods: Sequence[Object] = ()) -> list[Diagnosis]:
+    """Return the root causes of hosts and pods, whose fixes change something on their host."""
+    by_name = {host.name: host for host in hosts}
+    found = find_roots(observe(hosts, pods), {host.name: host.node for host in hosts})
+    return [_with_switch(one, by_name.get(one.observed.subject.host)) for one in found]
+
+
+def _with_switch(found: Diagnosis, host: Host | None) -> Diagnosis:
+    if host is None:
+        return found
+    one = found.observed
+    fix, step = with_switch(
+        one.code, found.fix, one.next_step, host.facts, host.switches, one.cause
+    )
+    return replace(found, fix=fix, observed=replace(one, next_step=step))
 
 
 def find_roots(

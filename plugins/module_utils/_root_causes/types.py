@@ -89,6 +89,7 @@ class Host:
     :param node: the name of its node in the cluster.
     :param root: whether it was read as root.
     :param failure: why it could not be read.
+    :param switches: the variables of ``switches.SWITCHES`` with their values; empty: not known.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Host:
     node: str = ""
     root: bool = True
     failure: str = ""
+    switches: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

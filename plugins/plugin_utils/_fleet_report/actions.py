@@ -15,6 +15,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes i
     POD,
     general_fix,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import (
+    switch_in,
+    switch_on,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
     Observed,
     Subject,
@@ -56,7 +60,9 @@ def _general_fix(cause: Cause, host: str, in_cluster: bool) -> str:
     texts = (cause.cause, cause.evidence, cause.next_step)
     observed = Observed(cause.id, subject, cause.severity, "", *texts)
     # A text may have lost what names the command.
-    return general_fix(observed, in_cluster) or cause.fix
+    general = general_fix(observed, in_cluster)
+    name = switch_in(cause.fix)
+    return switch_on(name, general) if general and name else general or cause.fix
 
 
 def _general_step(cause: Cause, host: str, node: str) -> str:

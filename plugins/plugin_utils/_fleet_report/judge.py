@@ -12,8 +12,12 @@ from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import VERIFIED
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import find_roots
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import roots_of
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import observe
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import (
+    reason,
+    switched_off,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import RUNTIME, Host
 
 from .ended import acceptance_causes, accepted, upgrade_causes
@@ -128,13 +132,18 @@ def _judged(source: Source) -> list[Cause]:
     facts = source.facts or {}
     layers = source.layers or ()
     name = text(source.name)
-    host = Host(name, facts, layers, source.health, node=source.node, root=source.root)
+    host = Host(
+        *(name, facts, layers, source.health),
+        node=source.node,
+        root=source.root,
+        switches=source.switches,
+    )
     tested = observe([replace(host, facts=None)], ())
     told = {one.code for one in tested}
     blind = bool(facts["gpus"]) and source.layers is None and not _driver_loaded(facts)
     works = not blind and all(one.severity != ERROR for one in tested)
     found = []
-    for root in find_roots(observe([host], ()), {name: source.node}):
+    for root in roots_of([host]):
         cause = diagnosed(root.to_json())
         if cause.id not in told and not facts["gpus"]:
             continue
@@ -143,21 +152,23 @@ def _judged(source: Source) -> list[Cause]:
             cause = replace(cause, severity=WARNING)
         found.append(replace(cause, follows=texts(one.cause for one in root.folded)))
     if blind and not any(one.severity == ERROR for one in found):
-        found += _no_driver(facts)
+        found += _no_driver(facts, source.switches)
     return found
 
 
-def _no_driver(facts: Object) -> list[Cause]:
+def _no_driver(facts: Object, switches: Mapping[str, bool]) -> list[Cause]:
     """Return that no driver is loaded, where nothing says why."""
     if gpu_vendor(facts["gpus"]) == "none":
         return []
+    name = switched_off("driver_not_loaded", facts, switches)
+    step = "Run the playbook site, which installs it where it is asked to."
     return [
         Cause(
             "driver_not_loaded",
             ERROR,
             "No driver is loaded for the GPUs.",
-            next_step="Run the playbook site, which installs it where it is asked to.",
-            fix=_SITE,
+            next_step=f"{reason(name)} {step}" if name else step,
+            fix=f"{name}: true, then: {_SITE}" if name else _SITE,
         )
     ]
 

@@ -19,7 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types impor
     UNCHANGED,
 )
 
-from .._hosts import AMD_ROLES, NODE_ROLES, facts, select_hosts
+from .._hosts import AMD_ROLES, NODE_ROLES, facts, select_hosts, switches
 from .._report.hosts import plan_rows, result_row
 from .texts import mapping, sequence, text
 from .types import Object, Others, Source
@@ -185,6 +185,7 @@ def _source(
         cluster=cluster or None,
         node=name,
         unseen=unseen,
+        switches=switches(variables),
     )
 
 

@@ -49,6 +49,7 @@ class Source:
     :param cluster: its node in the cluster, as ``gpu_cluster_info`` has it.
     :param node: the name of its node in the cluster; empty if it is not known.
     :param unseen: what could not be read, and why.
+    :param switches: the variables with which a role leaves a driver alone, with their values.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Source:
     cluster: Object | None = None
     node: str = ""
     unseen: tuple[Object, ...] = ()
+    switches: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.module_blocks import (
+    MODULES,
+    blocks_of,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
+    DRIVERS,
+    IN_KERNEL,
+    NAMES,
+    gpu_vendor,
+    gpu_vendors,
+)
+
 
 def present_driver(node: Mapping[str, Any]) -> list[str]:
     """Return the driver version, or the loaded and the installed one if they differ."""
@@ -72,3 +84,27 @@ def driver_pending(driver: Mapping[str, Any] | None, result: Mapping[str, Any] |
         # The module tried to do without, which the plan can only predict.
         required, reason = result["reboot_required"], result.get("reboot_reason") or reason
     return [f"reboot: {reason or 'the driver needs it'}"] if required else []
+
+
+def unmanaged(node: Mapping[str, Any], plans: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return that the driver is left alone; a role that is switched off has an empty plan."""
+    if gpu_vendor(node["gpus"]) != "nvidia" or plans.get("driver") != {}:
+        return []
+    return ["driver: not managed (nvidia_driver_enabled: false)"]
+
+
+def in_kernel(node: Mapping[str, Any]) -> str:
+    """Return why nothing is done on a node with AMD or Intel GPUs."""
+    vendors = [vendor for vendor in gpu_vendors(node["gpus"]) if vendor in IN_KERNEL]
+    drivers = dict.fromkeys(
+        str(gpu["kernel_driver"])
+        for gpu in node["gpus"]
+        if gpu["kernel_driver"] in DRIVERS.get(gpu["vendor"], ())
+    )
+    names = " and ".join(NAMES[vendor] for vendor in vendors)
+    if drivers:
+        return f"{names}: the kernel's driver {' and '.join(drivers)} serves it, nothing to do here"
+    if any(blocks_of(node, MODULES[vendor]) for vendor in vendors):
+        return f"{names}: no driver serves it, its kernel module is blocked, see below"
+    own = "amd_driver_enabled: true installs AMD's" if "amd" in vendors else "install one"
+    return f"{names}: no driver serves it; {own}, see below"

@@ -12,6 +12,9 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import (
+    with_switch,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
 from .._hosts import (
@@ -21,6 +24,7 @@ from .._hosts import (
     asks_for_mig,
     facts,
     select_hosts,
+    switches,
     wrong_values,
 )
 from .._rollout import failure_message
@@ -203,8 +207,24 @@ def verification_rows(
     entries: list[Mapping[str, Any]] = []
     for host in hosts:
         # The name in the inventory counts, whatever the node calls itself.
-        entries.extend({**entry, "node": host} for entry in hostvars[host].get(key) or ())
+        own = hostvars[host].get(key) or ()
+        node, known = facts(hostvars[host]), switches(hostvars[host]) if own else {}
+        entries.extend({**entry, "node": host, **_next_step(entry, node, known)} for entry in own)
     return verification([*entries, *more], hosts, layers, missing)
+
+
+def _next_step(
+    entry: Mapping[str, Any], node: Mapping[str, Any] | None, known: Mapping[str, bool]
+) -> dict[str, str]:
+    """Return the next step of a layer that failed, with the variable that has to change first."""
+    step = str(entry.get("next_step") or "")
+    if entry["ok"] is not False or not step:
+        return {}
+    return {
+        "next_step": with_switch(
+            str(entry.get("code")), "", step, node, known, str(entry.get("cause"))
+        )[1]
+    }
 
 
 def _plans(variables: Variables) -> dict[str, Mapping[str, Any]]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
-    DRIVERS,
-    IN_KERNEL,
-    NAMES,
-    gpu_vendor,
-    gpu_vendors,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
-from .drivers import amd_driver_text, driver_pending, driver_text, present_driver
+from .drivers import (
+    amd_driver_text,
+    driver_pending,
+    driver_text,
+    in_kernel,
+    present_driver,
+    unmanaged,
+)
 
 # In the order in which the playbook site runs them.
 PARTS = ("driver", "mig", "cuda", "toolkit")
@@ -27,7 +28,6 @@ AMD_PARTS = ("AMD driver", "AMD toolkit")
 # Codes of problems in the facts that the driver's plan reports itself.
 _DECIDED_BY_DRIVER = (
     "legacy_gpu",
-    "nouveau_loaded",
     "unknown_gpu",
     "vgpu_guest_without_grid_driver",
 )
@@ -81,8 +81,9 @@ def node_plan(
     if gpu_vendor(node["gpus"]) == "none":
         return {**row, "why": ["no GPU: nothing to do"]}
     parts = {part: (plans or {})[part] for part in (*PARTS, *AMD_PARTS) if (plans or {}).get(part)}
-    if not parts:
-        return {**row, "why": [_in_kernel(node)], "warnings": _problems(node, {})}
+    left_alone = unmanaged(node, plans or {})
+    if not parts and not left_alone:
+        return {**row, "why": [in_kernel(node)], "warnings": _problems(node, {})}
     planned = [
         step for part, plan in parts.items() for step in _part_steps(part, plan, results or {})
     ]
@@ -95,7 +96,7 @@ def node_plan(
         "action": "refuse" if refused else "change" if steps else "none",
         "steps": steps,
         "changes": [_change_text(step) for step in steps],
-        "why": [*(step["reason"] for step in steps), *_unchanged_reasons(parts, planned)]
+        "why": [*(one["reason"] for one in steps), *_unchanged(parts, planned), *left_alone]
         or ["nothing that this run does" if left_out else "up to date"],
         "warnings": [
             *_after_refusal(refused, steps),
@@ -109,21 +110,6 @@ def node_plan(
             *_problems(node, parts),
         ],
     }
-
-
-def _in_kernel(node: Mapping[str, Any]) -> str:
-    """Return why nothing is done on a node with AMD or Intel GPUs."""
-    vendors = [vendor for vendor in gpu_vendors(node["gpus"]) if vendor in IN_KERNEL]
-    drivers = dict.fromkeys(
-        str(gpu["kernel_driver"])
-        for gpu in node["gpus"]
-        if gpu["kernel_driver"] in DRIVERS.get(gpu["vendor"], ())
-    )
-    names = " and ".join(NAMES[vendor] for vendor in vendors)
-    if drivers:
-        return f"{names}: the kernel's driver {' and '.join(drivers)} serves it, nothing to do here"
-    own = "amd_driver_enabled: true installs AMD's" if "amd" in vendors else "install one"
-    return f"{names}: no driver serves it; {own}, see below"
 
 
 def node_result(
@@ -394,7 +380,7 @@ def _contained(text: str, shown: Sequence[str]) -> bool:
     return any(text in reason or reason in text for reason in shown)
 
 
-def _unchanged_reasons(
+def _unchanged(
     parts: Mapping[str, Mapping[str, Any]], steps: Sequence[Mapping[str, str]]
 ) -> list[str]:
     """Return why a driver is not changed."""

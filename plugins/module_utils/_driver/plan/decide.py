@@ -17,6 +17,7 @@ from ..types import Request, branch_of
 from . import gpu_support as rules
 from .decision import PLACES, DecisionInput, Target, capitalize_first
 from .gpu_support import Gpu
+from .installed import InstalledDriver
 from .secure_boot import check_secure_boot
 from .select import alternatives, choose_branch, choose_kernel_module
 from .sources import (
@@ -25,13 +26,20 @@ from .sources import (
     replacement,
     repository_entry,
 )
+from .working import check_blocked, check_works, lacks_module_for_good, why_not_loaded
 
 
 def decide(inputs: DecisionInput) -> Target:
     """Return the driver that the node gets.
 
-    :raises Refusal: no driver meets the request.
+    :raises Refusal: no driver meets the request, or the one that does cannot work here.
     """
+    target = _decide(inputs)
+    blocked = check_blocked(inputs, target)
+    return replace(target, warnings=(*target.warnings, *blocked))
+
+
+def _decide(inputs: DecisionInput) -> Target:
     pair = rules.conflict(inputs.gpus, inputs.data)
     if pair:
         raise Refusal(
@@ -52,6 +60,7 @@ def decide(inputs: DecisionInput) -> Target:
         )
     kept = _keep_installed(inputs, asked)
     if kept:
+        check_works(inputs)
         return replace(kept, warnings=(*notes, *kept.warnings))
     _check_guest(inputs, runfile)
     _check_legacy(inputs)
@@ -173,24 +182,18 @@ def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
         return None
     if request.version and request.version != installed.version:
         return None
+    # Of which kind the modules are may be unknown: those that are loaded are kept then.
     if (
         inputs.requested_kernel_module
-        and installed.kernel_module
+        and (installed.kernel_module or not installed.loaded)
         and inputs.requested_kernel_module != installed.kernel_module
     ):
         return None
     other = request.source not in ("auto", installed.source)
     if other and request.replace_source:
         return None
-    if request.version:
-        reason = f"{capitalize_first(installed.title)} is the version that was asked for."
-    elif asked:
-        reason = f"{capitalize_first(installed.title)} is of branch {asked}, as asked for."
-    else:
-        reason = (
-            f"{capitalize_first(installed.title)} serves {rules.describe_gpus(inputs.gpus)}: kept, "
-            "as nothing else was asked for."
-        )
+    if request.runfile and lacks_module_for_good(inputs):
+        return None
     warnings = [rules.support_warning(installed.branch, inputs.data, request.today)]
     instead = replacement(inputs.system, installed.branch, inputs.data)
     if installed.source == DISTRO and instead:
@@ -211,8 +214,22 @@ def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
         kernel_module=installed.kernel_module,
         source=installed.source,
         keep=True,
-        reasons=(reason,),
+        reasons=(_why_kept(inputs, installed, asked),),
         warnings=tuple(one for one in warnings if one),
+    )
+
+
+def _why_kept(inputs: DecisionInput, installed: InstalledDriver, asked: str | None) -> str:
+    title = capitalize_first(installed.title)
+    not_loaded = why_not_loaded(inputs)
+    if not_loaded:
+        return f"{title} serves {rules.describe_gpus(inputs.gpus)}, and {not_loaded}."
+    if inputs.request.version:
+        return f"{title} is the version that was asked for."
+    if asked:
+        return f"{title} is of branch {asked}, as asked for."
+    return (
+        f"{title} serves {rules.describe_gpus(inputs.gpus)}: kept, as nothing else was asked for."
     )
 
 

@@ -37,6 +37,7 @@ from .steps import (
     reboot,
     state_warnings,
 )
+from .working import NOT_LOADED_BY_REQUEST, why_not_loaded
 
 
 def plan_keep(inputs: DecisionInput, target: Target) -> Plan:
@@ -48,11 +49,14 @@ def plan_keep(inputs: DecisionInput, target: Target) -> Plan:
     asked = bool(request.version or request.branch != "auto")
     managed = bool(node["driver"]["managed"] or node["driver"].get("pending"))
     build = kernel_step(inputs, kernels_without_module(node))
-    # A driver that does not work is repaired where that is possible, and managed from then on.
-    repaired = build is not None and not installed.working
+    # A driver that does not work is repaired, and managed from then on.
+    broken = bool(why_not_loaded(inputs))
+    repaired = broken or (build is not None and not installed.working)
     ours = (asked or managed or repaired) and inputs.system.manager in MANAGERS
     mode = memory_mode.warnings(inputs, installed.branch, ours=ours)
     warnings = [*target.warnings, *mode, *state_warnings(inputs, installed, ours)]
+    if broken and not request.load:
+        warnings.append(NOT_LOADED_BY_REQUEST)
     plan = Plan(
         action="none",
         branch=installed.branch,

@@ -19,6 +19,7 @@ from .installed import InstalledDriver
 from .kernels import kernels_without_module, running_kernel
 from .packages import module_streams
 from .sources import RUNFILE
+from .working import held_by_kernel_driver
 
 
 def licence_token(inputs: DecisionInput) -> tuple[dict[str, Any] | None, Step | None]:
@@ -179,6 +180,9 @@ def reboot(inputs: DecisionInput, target: Target) -> dict[str, Any]:
             f"{loaded}{kind} is loaded, {wanted} ({target.kernel_module}) is requested; reloading "
             "the module is enough where no program uses a GPU"
         )
+        return {"required": True, "reason": reason}
+    if held_by_kernel_driver(node):
+        reason = f"{kernel_drivers(node)} holds the GPUs; the next boot comes without it"
         return {"required": True, "reason": reason}
     if not loaded and node["nouveau"]["loaded"]:
         reason = (

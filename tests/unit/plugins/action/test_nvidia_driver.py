@@ -35,6 +35,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
     Plan,
     Step,
+    plan_driver,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_driver as module
@@ -583,6 +584,59 @@ def test_nouveau_in_use_needs_a_reboot(task, node):
     assert "nouveau" in answer["reboot_reason"]
     assert answer["loaded"] is None
     assert not any(call.startswith("modprobe") for call in node.calls)
+
+
+@pytest.fixture
+def decided(task, node, monkeypatch):
+    """Return the task with the real decision, on a node whose administrator installed a driver."""
+    monkeypatch.setattr(module, "plan_driver", plan_driver)
+    node.put(NEW)
+    return task
+
+
+def test_an_admins_driver_beside_nouveau_is_repaired(decided, node):
+    write(node.root, "/sys/module/nouveau/refcnt", "0\n")
+    answer = decided()
+    assert answer["changed"] and answer["loaded"] == node.loaded == NEW
+    assert not answer["reboot_required"]
+    assert "blacklist nouveau" in (node.root / NOUVEAU.lstrip("/")).read_text()
+    assert node.calls.index("update-initramfs -u -k all") < node.calls.index("modprobe -r nouveau")
+    assert node.version == NEW and answer["plan"]["action"] == "none"
+    assert any("nouveau is loaded" in text for text in answer["plan"]["reasons"])
+    assert not decided()["changed"], "the second run has nothing to do"
+
+
+def test_an_admins_driver_beside_nouveau_that_has_the_console_waits_for_a_reboot(decided, node):
+    write(node.root, "/sys/module/nouveau/refcnt", "2\n")
+    answer = decided()
+    assert answer["reboot_required"] and "nouveau" in answer["reboot_reason"]
+    assert has(node, NOUVEAU) and node.loaded is None
+
+
+def test_an_admins_driver_that_is_not_loaded_is_loaded_unless_that_is_not_permitted(decided, node):
+    answer = decided(load=False)
+    assert answer["changed"] and node.loaded is None
+    assert not any(call.startswith("modprobe") for call in node.calls)
+    assert decided()["loaded"] == NEW
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/etc/modprobe.d/local.conf", "blacklist nvidia\n"),
+        ("/usr/lib/modprobe.d/local.conf", "install nvidia-uvm /bin/false\n"),
+        ("/proc/cmdline", "quiet module_blacklist=nvidia\n"),
+    ],
+)
+def test_a_driver_that_an_admin_has_blocked_is_refused_and_his_file_stays(
+    decided, node, path, text
+):
+    write(node.root, path, text)
+    before = snapshot(node)
+    answer = decided()
+    assert answer["failed"] and text.split()[-1].split("=")[-1] in answer["msg"]
+    assert ("kernel command line" if path == "/proc/cmdline" else path) in answer["msg"]
+    assert snapshot(node) == before
 
 
 def test_a_module_for_another_kernel_alone_needs_a_reboot(task, node):

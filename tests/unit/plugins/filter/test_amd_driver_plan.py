@@ -54,6 +54,34 @@ def steps(plan):
     return [(one["step"], one["action"]) for one in plan["steps"]]
 
 
+@pytest.mark.parametrize(
+    ("place", "setting"),
+    [
+        ("/etc/modprobe.d/blacklist-amdgpu.conf", "blacklist amdgpu"),
+        ("/etc/modprobe.d/local.conf", "install amdgpu /bin/false"),
+        ("kernel command line", "modprobe.blacklist=amdgpu"),
+        ("kernel command line", "module_blacklist=amdgpu"),
+        ("kernel command line", "nomodeset"),
+    ],
+)
+def test_a_module_that_is_blocked_is_refused_by_file_or_word(place, setting):
+    blocked = {"amdgpu": [{"place": place, "setting": setting}]}
+    plan = amd_driver_plan(noble(blocked_modules=blocked))
+    text = "\n".join(plan["reasons"])
+    assert plan["action"] == "refuse" and f"{place}: {setting}" in text
+    assert ("reboot" in text) == (place == "kernel command line")
+    assert "amd_driver_enabled: false" in text
+    # It is loaded by hand, as AMD's guide for the MI300X has it.
+    loaded = amd_driver_plan({**done(), "blocked_modules": blocked})
+    assert loaded["action"] == "none" and f"{place}: {setting}" in "\n".join(loaded["warnings"])
+
+
+def test_what_blocks_in_the_initial_ram_disk_only_is_no_refusal():
+    blocked = {"amdgpu": [{"place": "kernel command line",
+                           "setting": "rd.driver.blacklist=amdgpu"}]}  # fmt: skip
+    assert amd_driver_plan(noble(blocked_modules=blocked))["action"] == "install"
+
+
 def test_a_node_that_has_nothing_gets_packages_and_the_loaded_module():
     plan = amd_driver_plan(noble())
     assert steps(plan) == [("repository", "add"), ("packages", "install"), ("module", "load")]

@@ -474,3 +474,25 @@ def test_many_users_are_counted():
 )
 def test_mok_steps(os_id, key, enrolled, said):
     assert said in mok_steps(os_id, key, enrolled)
+
+
+@pytest.mark.parametrize(
+    ("setting", "modprobe", "loaded", "code"),
+    [
+        ("blacklist nvidia", "", None, "module_blocked"),
+        ("install nvidia /bin/false", "", None, "module_blocked"),
+        ("install nvidia /bin/false", "modprobe: ERROR: something", None, "module_blocked"),
+        ("module_blacklist=nvidia", "could not insert 'nvidia': Operation not permitted", None,
+         "module_blocked"),
+        # A load by name passes a blacklist.
+        ("blacklist nvidia", "could not insert 'nvidia': Invalid module format", None,
+         "module_for_other_kernel"),
+        ("blacklist nvidia", "", "580.95.05", "unknown"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_blocks_the_module(setting, modprobe, loaded, code):
+    place = "/etc/modprobe.d/a.conf"
+    blocked = {"nvidia": [{"place": place, "setting": setting}]}
+    found = diagnose(Evidence(blocked=blocked, modprobe=modprobe, loaded=loaded))
+    assert found.code == code
+    assert (f"{place}: {setting}" in found.evidence) == (code == "module_blocked")

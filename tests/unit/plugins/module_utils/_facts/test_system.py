@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.system import (
-    is_blocked,
     read_archive,
+    read_blocks,
     read_kernels,
     read_kubelet,
-    read_nouveau,
     read_secure_boot,
     read_unit_starts,
     read_unit_states,
     read_units,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.module_blocks import (
+    find_blocks,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
@@ -60,6 +62,8 @@ def test_secure_boot(
         ("  blacklist   nouveau # x\n", "", True),
         ("install nouveau /bin/false\n", "", True),
         ("alias nouveau off\n", "", True),
+        ("install nouveau /usr/bin/true # no\n", "", True),
+        ("install nouveau /bin/true && /sbin/modprobe -i nouveau\n", "", False),
         ("#blacklist nouveau\noptions nouveau modeset=0\n", "", False),
         ("blacklist nouveau_x\nblacklist vga16fb\n", "", False),
         ("", "quiet modprobe.blacklist=nouveau splash", True),
@@ -69,26 +73,114 @@ def test_secure_boot(
     ],
 )
 def test_is_blocked(modprobe: str, command_line: str, expected: bool) -> None:
-    assert is_blocked("nouveau", modprobe, command_line) is expected
+    assert bool(find_blocks(["nouveau"], {"/a.conf": modprobe}, command_line)) is expected
+
+
+def nouveau_of(reader: NodeReader) -> Any:
+    return read_blocks(reader, [])["nouveau"]
 
 
 def test_nouveau_settings_of_the_administrator_hide_the_vendors(
     tmp_path: Path, reader: NodeReader
 ) -> None:
     write(tmp_path, "/usr/lib/modprobe.d/nvidia.conf", "blacklist nouveau\n")
-    assert read_nouveau(reader) == {"loaded": False, "blocked": True, "modules": []}
+    assert nouveau_of(reader) == {"loaded": False, "blocked": True, "modules": []}
     write(tmp_path, "/etc/modprobe.d/nvidia.conf", "")
     write(tmp_path, "/sys/module/nouveau/initstate", "live\n")
-    assert read_nouveau(reader) == {"loaded": True, "blocked": False, "modules": ["nouveau"]}
+    assert nouveau_of(reader) == {"loaded": True, "blocked": False, "modules": ["nouveau"]}
 
 
 def test_nova_counts_as_nouveau_does(tmp_path: Path, reader: NodeReader) -> None:
     write(tmp_path, "/etc/modprobe.d/a.conf", "blacklist nouveau\nblacklist nova-core\n")
     write(tmp_path, "/sys/module/nova_core/initstate", "live\n")
-    assert read_nouveau(reader) == {"loaded": True, "blocked": True, "modules": ["nova_core"]}
+    assert nouveau_of(reader) == {"loaded": True, "blocked": True, "modules": ["nova_core"]}
     write(tmp_path, "/sys/module/nova_drm/initstate", "live\n")
     modules = ["nova_drm", "nova_core"]
-    assert read_nouveau(reader) == {"loaded": True, "blocked": False, "modules": modules}
+    assert nouveau_of(reader) == {"loaded": True, "blocked": False, "modules": modules}
+
+
+AMD = [{"vendor": "amd"}]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param({}, {}, id="nothing"),
+        pytest.param(
+            {"/etc/modprobe.d/blacklist-amdgpu.conf": "# by the operator\nblacklist amdgpu\n"},
+            {"amdgpu": [("/etc/modprobe.d/blacklist-amdgpu.conf", "blacklist amdgpu")]},
+            id="blacklist, as AMD's GPU operator writes it",
+        ),
+        pytest.param(
+            {
+                "/usr/local/lib/modprobe.d/a.conf": "install amdgpu \\\n /bin/false\n",
+                "/proc/cmdline": "quiet modprobe.blacklist=x,amdgpu module_blacklist=amdgpu\n",
+            },
+            {
+                "amdgpu": [
+                    ("/usr/local/lib/modprobe.d/a.conf", "install amdgpu /bin/false"),
+                    ("kernel command line", "modprobe.blacklist=x,amdgpu"),
+                    ("kernel command line", "module_blacklist=amdgpu"),
+                ]
+            },
+            id="all of several",
+        ),
+        pytest.param(
+            {"/proc/cmdline": "nomodeset rd.driver.blacklist=amdgpu,nvidia\n"},
+            {
+                "amdgpu": [
+                    ("kernel command line", "rd.driver.blacklist=amdgpu,nvidia"),
+                    ("kernel command line", "nomodeset"),
+                ]
+            },
+            id="in the initial RAM disk, and without modes",
+        ),
+        pytest.param(
+            {
+                "/etc/modprobe.d/a.conf": "blacklist nvidia\nblacklist amdgpu*\n",
+                "/etc/modprobe.d/b.conf": "install amdgpu /sbin/modprobe -i amdgpu\n",
+                "/proc/cmdline": "amdgpu.modeset=1 xmodule_blacklist=amdgpu\n",
+            },
+            {},
+            id="others, and what blocks nothing",
+        ),
+        pytest.param(
+            {"/etc/modprobe.d/a.conf": "", "/lib/modprobe.d/a.conf": "blacklist amdgpu\n"},
+            {},
+            id="a file of the same name hides it",
+        ),
+    ],
+)
+def test_blocked_modules(
+    tmp_path: Path,
+    reader: NodeReader,
+    files: dict[str, str],
+    expected: dict[str, list[tuple[str, str]]],
+) -> None:
+    for path, text in files.items():
+        write(tmp_path, path, text)
+    found = read_blocks(reader, AMD)["blocked_modules"]
+    seen = {
+        name: [(one["place"], one["setting"]) for one in blocks] for name, blocks in found.items()
+    }
+    assert seen == expected
+    assert read_blocks(reader, [])["blocked_modules"] == {}, "no GPU needs a module"
+
+
+def test_blocked_modules_of_nvidia_are_named_with_underscores(
+    tmp_path: Path, reader: NodeReader
+) -> None:
+    text = "alias nvidia off\nalias nvidia-uvm off\n"
+    write(tmp_path, "/lib/modprobe.d/blacklist-nvidia.conf", text)
+    found = read_blocks(reader, [{"vendor": "nvidia"}])["blocked_modules"]
+    assert list(found) == ["nvidia", "nvidia_uvm"]
+
+
+def test_what_blocks_is_unknown_where_a_file_cannot_be_read(
+    tmp_path: Path, reader: NodeReader
+) -> None:
+    write(tmp_path, "/etc/modprobe.d/a.conf/not-a-file", "")
+    assert read_blocks(reader, AMD)["blocked_modules"] is None
 
 
 def test_kernels(tmp_path: Path, reader: NodeReader) -> None:

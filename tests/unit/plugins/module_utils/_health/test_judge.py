@@ -59,6 +59,30 @@ def node(*lines, gpus=(GPU,), answer=None, past=(), more=()):
     )
 
 
+@pytest.mark.parametrize(
+    ("vendor", "module", "driver", "bound", "expected"),
+    [
+        ("amd", "amdgpu", None, None, True),
+        ("intel", "xe", None, None, True),
+        ("nvidia", "nvidia", None, None, True),
+        ("nvidia", "nvidia", None, "nouveau", True),
+        ("amd", "amdgpu", None, "vfio-pci", False),
+        ("amd", "amdgpu", None, "amdgpu", False),
+    ],
+)
+def test_a_driver_that_is_not_loaded_and_blocked(vendor, module, driver, bound, expected):
+    setting = {"place": "/etc/modprobe.d/a.conf", "setting": f"blacklist {module}"}
+    seen = Node(
+        (PciGpu(A100, vendor, "card", bound),), Smi("not_asked", None, driver),
+        blocked={module: [setting]},
+    )  # fmt: skip
+    found = judge(seen, Request())
+    assert [one.finding.code for one in found] == (["module_blocked"] if expected else [])
+    assert all(
+        f"/etc/modprobe.d/a.conf: blacklist {module}" in one.finding.evidence for one in found
+    )
+
+
 def found(one, **options):
     """Return severity and code of each finding, by address."""
     return [

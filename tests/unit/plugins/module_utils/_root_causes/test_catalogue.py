@@ -89,6 +89,7 @@ from tests.unit.fixtures.verified_node import device
 MISMATCH = (
     "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.95"
 )
+BLOCKED = {"nvidia": [{"place": "/etc/modprobe.d/a.conf", "setting": "blacklist nvidia"}]}
 NO_DEVICE = "modprobe: ERROR: could not insert 'nvidia': No such device"
 
 
@@ -289,6 +290,13 @@ NODE = {
             nouveau={"loaded": True, "blocked": False, "modules": ["nouveau"]},
         ),
         "nouveau_loaded",
+    ),
+    "module_blocked": (
+        lambda: without_module(Evidence(blocked=BLOCKED), blocked_modules=BLOCKED),
+        "module_blocked",
+    ),
+    "module_blocked, of AMD": (
+        lambda: Host("gpu1", amd_blocked(), host(amd_blocked()).layers, None), "module_blocked"
     ),
     "secure_boot": (
         lambda: without_module(Evidence(
@@ -491,6 +499,10 @@ def amd_without_driver():
     for gpu in known["gpus"]:
         gpu["kernel_driver"] = None
     return known
+
+
+def amd_blocked():
+    return {**amd_without_driver(), "blocked_modules": {"amdgpu": BLOCKED["nvidia"]}}
 
 
 def amd_layers():

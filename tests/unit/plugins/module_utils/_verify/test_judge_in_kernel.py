@@ -54,6 +54,46 @@ def test_no_driver_says_that_it_is_not_installed_and_what_to_do():
     assert results["devices"].ok is None and results["devices"].code == "waits"
 
 
+@pytest.mark.parametrize(
+    ("facts", "module"), [(amd_node, "amdgpu"), (intel_node, "i915"), (intel_node, "xe")]
+)
+@pytest.mark.parametrize(
+    ("place", "setting", "step"),
+    [
+        ("/etc/modprobe.d/blacklist-gpu.conf", "blacklist {}", "out of /etc/modprobe.d/"),
+        ("/usr/lib/modprobe.d/a.conf", "install {} /bin/true", "out of /usr/lib/modprobe.d/"),
+        ("kernel command line", "modprobe.blacklist={}", "off the kernel command line"),
+        ("kernel command line", "module_blacklist={}", "off the kernel command line"),
+        ("kernel command line", "nomodeset", "off the kernel command line"),
+    ],
+)
+def test_a_driver_that_is_blocked_is_named_by_file_or_word(facts, module, place, setting, step):
+    text = setting.format(module)
+    node = facts("i915") if facts is intel_node else facts()
+    node.update(kernel_drivers={}, device_nodes=[])
+    node["blocked_modules"] = {module: [{"place": place, "setting": text}]}
+    for one in node["gpus"]:
+        one["kernel_driver"] = None
+    results = results_of(node)
+    assert results["pci"].code == "gpu_not_bound"
+    assert f"{place}: {text}" in results["pci"].cause
+    assert results["module"].code == "module_blocked"
+    assert results["module"].evidence == f"{place}: {text}"
+    for layer in ("pci", "module"):
+        assert step in results[layer].next_step and "newer kernel" not in results[layer].next_step
+    by_name = not setting.startswith(("blacklist", "modprobe."))
+    assert (f"modprobe {module}" in results["module"].next_step) != by_name
+
+
+def test_what_blocks_in_the_initial_ram_disk_only_is_evidence():
+    node = amd_node(kernel_drivers={}, device_nodes=[])
+    node["blocked_modules"] = {
+        "amdgpu": [{"place": "kernel command line", "setting": "rd.driver.blacklist=amdgpu"}]
+    }
+    result = results_of(node)["module"]
+    assert result.code == "drm_driver_not_loaded" and "rd.driver.blacklist" in result.evidence
+
+
 @pytest.mark.parametrize("driver", ["vfio-pci", "radeon"])
 def test_bound_to_another_driver(driver):
     facts = amd_node()

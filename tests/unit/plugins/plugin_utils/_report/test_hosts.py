@@ -14,6 +14,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import
     cluster_rows,
     plan_rows,
     result_rows,
+    verification_rows,
 )
 from tests.unit.fixtures.mig_node import MigNode, card
 from tests.unit.fixtures.node_facts import node
@@ -68,7 +69,41 @@ def test_what_a_runtime_said_in_check_mode_is_in_the_plan():
     result = {"changed": True, "runtimes": {"docker": {"changed": True, "reasons": ["no entry"]}}}
     hostvars = {"a": planned(nvidia_container_toolkit_result=result)}
     (row,) = plan_rows(["a"], hostvars)
-    assert row["changes"] == ["docker: configure"] and row["why"] == ["no entry"]
+    assert row["changes"] == ["docker: configure"]
+    assert row["why"] == ["no entry", "driver: not managed (nvidia_driver_enabled: false)"]
+
+
+def test_a_driver_that_is_not_managed_is_said_to_be_so():
+    (row,) = plan_rows(["a"], {"a": planned()})
+    assert row["why"] == ["driver: not managed (nvidia_driver_enabled: false)"]
+    (row,) = plan_rows(["a"], {"a": planned(nvidia_driver_plan=PLAN)})
+    assert row["why"] == ["up to date"]
+
+
+STEP = "Run kubegpu.nodes.site for this node: role nvidia_driver installs and loads it."
+
+
+@pytest.mark.parametrize(
+    ("variables", "installed", "expected"),
+    [
+        ({}, None, ""),
+        ({"nvidia_driver_enabled": True}, None, ""),
+        ({"nvidia_driver_enabled": False}, None, "nvidia_driver_enabled: false"),
+        ({"nvidia_driver_enabled": "no"}, "580.95.05", "nvidia_driver_enabled: false"),
+        ({"nvidia_driver_load": False}, None, ""),
+        ({"nvidia_driver_load": False}, "580.95.05", "nvidia_driver_load is false"),
+    ],
+)
+def test_a_verification_names_the_variable_that_has_to_change(variables, installed, expected):
+    entry = {"layer": "module", "ok": False, "code": "driver_not_loaded", "cause": "Not loaded.",
+             "next_step": STEP}  # fmt: skip
+    other = {**entry, "layer": "toolkit", "code": "toolkit_missing", "next_step": "Install it."}
+    hostvars = {"a": host(node(driver__installed=installed), layers=[entry, other], **variables)}
+    (row,) = verification_rows(["a"], hostvars, "layers")
+    first, second = row["layers"]
+    assert first["next_step"].endswith(STEP) and second["next_step"] == "Install it."
+    assert (first["next_step"] == STEP) == (not expected) and expected in first["next_step"]
+    assert any(expected in text for text in row["causes"])
 
 
 def test_results_of_a_batch_and_of_all_that_failed_or_wait():

@@ -44,6 +44,21 @@ def driver_plan(action="none", *steps, reasons=(), warnings=(), reboot=""):
 REFUSED = driver_plan("refuse", reasons=["No driver serves both.", "Next step: part them."])
 
 
+def test_nouveau_in_the_way_of_a_driver_is_not_hidden():
+    problem = {"code": "nouveau_loaded", "cause": "The nouveau driver holds the GPU."}
+    row = node_plan("gpu1", node(problems=[problem]), {"driver": driver_plan()})
+    assert row["warnings"] == ["The nouveau driver holds the GPU."]
+
+
+def test_a_driver_of_the_kernel_that_is_blocked_is_not_offered_for_installation():
+    facts = amd_node(kernel_drivers={})
+    for gpu in facts["gpus"]:
+        gpu["kernel_driver"] = None
+    assert "amd_driver_enabled" in node_plan("gpu1", facts)["why"][0]
+    facts["blocked_modules"] = {"amdgpu": [{"place": "/a.conf", "setting": "blacklist amdgpu"}]}
+    assert "is blocked" in node_plan("gpu1", facts)["why"][0]
+
+
 def test_gpus_are_counted_by_model():
     guest = {**P4, "vgpu": {"guest": True}}
     unknown = {**P4, "product": None, "generation": None, "device_id": "ffff"}

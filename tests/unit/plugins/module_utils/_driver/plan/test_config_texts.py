@@ -17,10 +17,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
     config_texts as texts,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.system import is_blocked
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.kernel_drivers import (
     KERNEL_DRIVERS,
     kernel_drivers,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.module_blocks import (
+    find_blocks,
 )
 from tests.unit.plugins.module_utils._driver.plan.test_packages import DRIVER, MORE, OTHERS
 
@@ -34,7 +36,7 @@ def test_nouveau_is_blocked_as_the_facts_read_it():
     # Ubuntu's packages of driver 615 and public guides for Fedora 44 keep nova away as well.
     assert {"nouveau", "nova_core", "nova_drm"} <= set(KERNEL_DRIVERS)
     for name in KERNEL_DRIVERS:
-        assert is_blocked(name, texts.nouveau(), ""), name
+        assert find_blocks([name], {"a.conf": texts.nouveau()}, ""), name
 
 
 def test_the_kernels_own_drivers_in_words():

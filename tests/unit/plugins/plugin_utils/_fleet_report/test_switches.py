@@ -1,0 +1,123 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fix names the variable with which it would change nothing on the host."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import (
+    diagnose,
+    roots_of,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import (
+    reason,
+    switch_in,
+    switch_on,
+    with_switch,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.actions import (
+    make_actions,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.judge import (
+    diagnosed,
+    find_causes,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types import Source
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import switches
+from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
+from tests.unit.fixtures.node_facts import node
+from tests.unit.plugins.module_utils._root_causes.test_catalogue import NODE, amd_without_driver
+
+OFF = {"nvidia_driver_enabled": False, "nvidia_driver_load": True, "amd_driver_enabled": False}
+ON = {"nvidia_driver_enabled": True, "nvidia_driver_load": True, "amd_driver_enabled": True}
+RUN = "ansible-playbook kubegpu.nodes.site --limit gpu1 --tags driver"
+
+
+@pytest.mark.parametrize("row", ["no_driver", "nouveau_loaded", "dkms_build_failed"])
+def test_the_diagnosis_of_a_host_whose_driver_is_not_managed(row):
+    host = NODE[row][0]()
+    (plain,) = [one for one in diagnose([host])["findings"] if one["severity"] == "error"]
+    (managed,) = [
+        one for one in diagnose([replace(host, switches=ON)])["findings"]
+        if one["severity"] == "error"
+    ]  # fmt: skip
+    (found,) = [
+        one for one in diagnose([replace(host, switches=OFF)])["findings"]
+        if one["severity"] == "error"
+    ]  # fmt: skip
+    assert managed == plain and RUN in plain["fix"]
+    assert found["fix"] == f"nvidia_driver_enabled: true, then: {plain['fix']}"
+    assert "not managed (nvidia_driver_enabled: false)" in found["next_step"] or (
+        found["next_step"] == plain["next_step"] and "role" not in plain["next_step"]
+    )
+
+
+def test_a_driver_that_is_not_to_be_loaded():
+    known = node(driver__installed="580.95.05")
+    load = {**ON, "nvidia_driver_load": False}
+    fix, step = with_switch("driver_not_loaded", RUN, "Run it.", known, load)
+    assert fix == f"nvidia_driver_load: true, then: {RUN}"
+    assert step == f"{reason('nvidia_driver_load')} Run it."
+    assert with_switch("driver_not_loaded", RUN, step, known, load)[1] == step, "told once"
+    # What has to be installed first is not about loading.
+    assert with_switch("driver_missing", RUN, "Run it.", node(), load)[0] == RUN
+
+
+@pytest.mark.parametrize(
+    ("facts", "on", "expected"),
+    [
+        (amd_node(), OFF, f"amd_driver_enabled: true, then: {RUN}"),
+        (amd_node(), ON, RUN),
+        (intel_node("i915"), ON, ""),
+    ],
+)
+def test_drivers_of_other_vendors(facts, on, expected):
+    assert with_switch("gpu_not_bound", RUN, "Load it.", facts, on)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("fix", "expected"),
+    [
+        (RUN, f"nvidia_driver_enabled: true, then: {RUN}"),
+        (f"nvidia_driver_branch, then: {RUN}",
+         f"nvidia_driver_enabled: true, nvidia_driver_branch, then: {RUN}"),
+        (f"an older image, or nvidia_driver_branch and: {RUN}",
+         f"an older image, or nvidia_driver_enabled: true, nvidia_driver_branch and: {RUN}"),
+    ],
+)  # fmt: skip
+def test_the_variable_stands_where_the_command_is(fix, expected):
+    found = switch_on("nvidia_driver_enabled", fix)
+    assert found == expected and switch_in(found) == "nvidia_driver_enabled"
+    assert switch_in(fix) == ""
+
+
+def test_an_action_of_several_hosts_has_the_variable():
+    hosts = [replace(NODE["no_driver"][0](), name=name, switches=OFF) for name in ("a", "b")]
+    found = [
+        (one["host"], diagnosed(one)) for one in diagnose(hosts)["findings"]
+        if one["severity"] == "error"
+    ]  # fmt: skip
+    (action,) = make_actions(found, {})
+    assert action.fix == (
+        "nvidia_driver_enabled: true, then: ansible-playbook kubegpu.nodes.site --limit a,b "
+        "--tags driver"
+    )
+
+
+def test_the_report_of_a_host_that_was_not_diagnosed_has_it():
+    for facts in (node(), amd_without_driver()):
+        causes = find_causes(Source("gpu1", facts, switches=OFF))
+        (fix,) = {one.fix for one in causes if "site" in one.fix}
+        assert "_driver_enabled: true, then: ansible-playbook" in fix
+    assert roots_of([]) == []
+
+
+def test_values_are_those_of_the_host_and_defaults_of_the_roles():
+    assert switches({}) == {**ON, "amd_driver_enabled": False}
+    found = switches({"nvidia_driver_enabled": "false", "nvidia_driver_load": "a list"})
+    assert found["nvidia_driver_enabled"] is False and "nvidia_driver_load" not in found
