@@ -333,6 +333,18 @@ def _covered(match: re.Match[str]) -> str:
     return f"{match[1]}{match[2]}{MARK}" if is_secret(match[1]) else match[0]
 
 
+def first_words(text: str, most: int) -> str:
+    """Return the begin of a long text, cut between two words.
+
+    Half a word can be half an address, whose password no ``@`` shows. Other forms of secrets are
+    covered to the end of the text where their end is missing.
+    """
+    if len(text) <= most:
+        return text
+    words = text[:most].rsplit(None, 1)
+    return text[: len(words[0])] if len(words) > 1 else ""
+
+
 def redact_items(items: Iterable[str]) -> list[str]:
     """Return the strings of a list without secrets; a list can be a command line.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._core.printable import printable
-from .._core.redact import redact
+from .._core.redact import first_words, redact
 from .data import CAUSES, ROOT_ONLY, VERIFIED
 from .states import judge_facts
 from .types import (
@@ -125,7 +125,8 @@ def _observed(finding: Object, subject: Subject, severity: Any, source: str) -> 
 
 def safe_text(value: Any) -> str:
     """Return a text of a node or a pod, without secrets and without control characters."""
-    return printable(redact(str(value or "")[:_MOST_TEXT])).strip()
+    text = first_words(str(value or ""), _MOST_TEXT)
+    return printable(redact(text)).strip()
 
 
 def unseen(hosts: Iterable[Host], asked: bool) -> list[dict[str, str]]:
