@@ -17,7 +17,7 @@ from .._core.printable import printable
 from .types import Judged, ProgramResult
 
 _TESTED = re.compile(r"Tested (\d+) GPUs?:")
-_GPU = re.compile(r"^\s*GPU (\d+): (\S+)", re.M)
+_GPU = re.compile(r"^[ \t]*GPU (\d+): (\S+)", re.M)
 _OK = "OK"
 _MOST = 500
 _STEP = (

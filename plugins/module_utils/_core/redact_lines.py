@@ -15,6 +15,7 @@ from .redact import (
     NOTHING,
     is_header_table,
     is_secret,
+    may_name_secret,
     plain_names,
     redact,
     without_keys,
@@ -57,6 +58,10 @@ def redact_lines(text: str) -> str:
             end = body.find(closing)
             closing = closing if end < 0 else ""
             shown.append(f"{body[: len(body) - len(body.lstrip())]}{MARK}{ending}")
+            continue
+        if not body:
+            commented = False
+            shown.append(line)
             continue
         comment = _COMMENT.match(body)
         content = body[comment.end() :] if comment else body
@@ -139,6 +144,8 @@ def _named_values(lines: Sequence[str]) -> set[int]:
 
 def _line(line: str, all_names: bool) -> tuple[str, str]:
     """Return the redacted line, and the delimiter that ends a value which continues."""
+    if not (all_names or may_name_secret(line) or "header" in line.lower()):
+        return redact(line), ""
     parts: list[str] = []
     at = 0
     flow = _Flow(line)
