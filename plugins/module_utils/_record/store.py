@@ -87,12 +87,20 @@ class StateStore:
 
         :raises KubegpuError: others can.
         """
+        trusted = (0, os.geteuid())
+        folder = os.path.abspath(self._folder)
+        while folder != os.path.dirname(folder):
+            with contextlib.suppress(FileNotFoundError):
+                status = os.lstat(folder)
+                if stat.S_ISLNK(status.st_mode) and status.st_uid not in trusted:
+                    raise self._writable_by_others(folder, status)
+            folder = os.path.dirname(folder)
         folder = os.path.realpath(self._folder)
         sticky = 0
         while True:
             with contextlib.suppress(FileNotFoundError):
                 status = os.stat(folder)
-                if status.st_uid not in (0, os.geteuid()) or (
+                if status.st_uid not in trusted or (
                     status.st_mode & _WRITABLE_BY_OTHERS and not status.st_mode & sticky
                 ):
                     raise self._writable_by_others(folder, status)

@@ -270,6 +270,19 @@ def test_a_record_in_a_folder_of_another_user_is_refused(tmp_path, part):
         store.put("a", 1)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
+def test_a_record_behind_a_link_of_another_user_is_refused(tmp_path):
+    (tmp_path / "state").mkdir(mode=0o700)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "state")
+    store = StateStore(str(link / "state.json"))
+    with store.transaction():
+        store.put("a", 1)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(KubegpuError, match="by others than root"), store.transaction():
+        store.put("a", 2)
+
+
 def test_nobody_else_sees_the_names_of_backups(admins):
     admins.present()
     assert stat.S_IMODE(admins.state.parent.stat().st_mode) == 0o700
