@@ -45,8 +45,8 @@ options:
   namespaces:
     description: Namespaces of the cluster in which device plugins or drivers are, in addition to
       those that their install pages name (such as C(kube-system) and C(gpu-operator)) and
-      C(kubegpu). Of pods in other namespaces no log is read, since who may create pods there chooses
-      their names. RV(unseen) names them.
+      C(kubegpu). Of pods in other namespaces no log is read, since who may create pods there
+      chooses their names. RV(unseen) names them.
     type: list
     elements: str
     default: []

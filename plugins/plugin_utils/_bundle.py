@@ -6,8 +6,8 @@
 
 The root user of a node controls what its modules return: names and sizes are checked here again,
 and no control character stays. Texts are not redacted again. gpu_node_texts has redacted them, by
-all that is known here (``without_secrets``), and a node whose root user returns other texts can give
-away its own secrets only, which that user has.
+all that is known here (``without_secrets``), and a node whose root user returns other texts can
+give away its own secrets only, which that user has.
 """
 
 from __future__ import annotations

@@ -71,12 +71,14 @@ _USER = re.compile(
 )
 # Other commands, and the lines of .netrc.
 _LOGIN = re.compile(
-    r"""(?i)(?<![\w-])(sshpass[ \t]+-p[ \t]*|login[ \t][^\n]{0,100}?[ \t](?:-p|password)[ \t]+)"""
+    r"""(?i)(?<![\w-])"""
+    r"""(sshpass[ \t]+-p[ \t]*|login[ \t][^\n]{0,100}?[ \t](?:-p|password)[ \t]+)"""
     r"""("[^"\n]*"|'[^'\n]*'|[^\s"'-]\S*)"""
 )
 # "the password is X", "secret -> X".
 _SAID = re.compile(
-    r"""(?i)(?<![\w.-])((?:api|access)[ \t]key|[\w.-]+)((?:[ \t]{1,4}(?:for|of)[ \t]{1,4}\S{1,64})?"""
+    r"""(?i)(?<![\w.-])((?:api|access)[ \t]key|[\w.-]+)"""
+    r"""((?:[ \t]{1,4}(?:for|of)[ \t]{1,4}\S{1,64})?"""
     r"""[ \t]{1,4}(?:(?:is|was)(?:[ \t]{1,4}set[ \t]{1,4}to)?:?|->)[ \t]{1,4})(["'`]?)(\S+)"""
 )
 # What programs say of a password that they do not show. One that is such a word stays visible.
@@ -102,9 +104,7 @@ _VALUE_BEFORE_NAME = re.compile(
     r"""([ \t]{0,4},[ \t]{0,4}"(?:name|key)"[ \t]{0,4}:[ \t]{0,4}")([\w.-]+)(?=")"""
 )
 _NAMES = frozenset({"name", "key"})
-_ESCAPED_NAME = re.compile(
-    r"""(?<=")[\w.-]*(?:\\u00[0-9a-fA-F]{2}[\w.-]*)+(?="[ \t]{0,16}[:=])"""
-)
+_ESCAPED_NAME = re.compile(r"""(?<=")[\w.-]*(?:\\u00[0-9a-fA-F]{2}[\w.-]*)+(?="[ \t]{0,16}[:=])""")
 _ESCAPED_LETTER = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 # A private key in PEM or of PGP, with all that its body can have; without an end, it was cut.
@@ -299,7 +299,9 @@ def _settings(text: str) -> str:
     for match in _SETTING.finditer(text):
         name, quote, between = match[1], match[2] or "", match[3]
         start = match.start()
-        if start < at or (between.strip() == ":" and not (quote and text[start - 1 : start] in ('"', "'"))):
+        if start < at or (
+            between.strip() == ":" and not (quote and text[start - 1 : start] in ('"', "'"))
+        ):
             continue
         # After a backslash, the first letter is a line end or a blank.
         escaped = text[start - 1 : start] == "\\" and name[0] in "nrt"

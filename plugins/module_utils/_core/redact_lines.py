@@ -103,15 +103,16 @@ def redact_yaml(text: str) -> str:
             shown.append(f"{line[:indent]}{MARK}\n")
             continue
         name = _YAML_NAME.match(line)
+        covered = line
         if asked == indent and content.startswith(":"):
-            line, below = f"{line[:indent]}: {MARK}\n", indent
+            covered, below = f"{line[:indent]}: {MARK}\n", indent
         elif name and number in named:
-            line, below = f'{line[: name.end()].rstrip()} "{MARK}"\n', len(name[1])
+            covered, below = f'{line[: name.end()].rstrip()} "{MARK}"\n', len(name[1])
         elif name and (is_secret(name[2]) or is_header_table(name[2])):
             below = len(name[1])
         question = _QUESTION.match(line)
         asked = len(question[1]) if question and is_secret(question[2]) else None
-        shown.append(line)
+        shown.append(covered)
     return "".join(shown)
 
 

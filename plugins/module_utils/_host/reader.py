@@ -65,7 +65,9 @@ class NodeReader:
         except (OSError, ValueError):
             return None
 
-    def read_end(self, path: str, limit: int, own: Callable[[str], bool]) -> tuple[bytes, int] | None:
+    def read_end(
+        self, path: str, limit: int, own: Callable[[str], bool]
+    ) -> tuple[bytes, int] | None:
         """Return the last bytes of a regular file that has one name, and its size, or None.
 
         For folders in which others than root may write. The file is opened once, without any effect

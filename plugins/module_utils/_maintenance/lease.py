@@ -112,7 +112,7 @@ class Lease:
                 f"The time of the Lease {self._request.namespace}/{self._request.name} cannot be "
                 "judged: the answers of the API server do not say their time",
                 evidence=f"the answer to GET {self._path} has no header Date that can be read",
-                next_step="An API server sends the header Date with each answer, and a proxy on the "
+                next_step="An API server sends the header Date with each answer; a proxy on the "
                 "way may take it out. Let it pass, or reach the API server without the proxy.",
                 reason="Configuration",
             )

@@ -53,8 +53,8 @@ _NO_TIME = "the time for all logs ({} seconds) is over"
 _MORE = "there are more than {} in {}"
 _NO_FOLDER = "the folder cannot be read"
 _NOT_OWN = (
-    "it cannot be read, or is not a log file of its own: a link to another place, or one of several "
-    "names of a file"
+    "it cannot be read, or is not a log file of its own: a link to another place, or one of "
+    "several names of a file"
 )
 _STRANGER = (
     "a pod with the name of a plugin is in another namespace than those of plugins; if it is one, "

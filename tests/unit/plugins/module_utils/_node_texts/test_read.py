@@ -15,14 +15,16 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact_lines import redact_yaml
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Ended, Hang
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.data import (
     COMMAND_LINE,
     PLUGIN_POD,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.read import _Tail, read_texts
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.read import (
+    _Tail,
+    read_texts,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.types import Request
 from tests.unit.fixtures.make_tree import write
 

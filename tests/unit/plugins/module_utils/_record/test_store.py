@@ -253,8 +253,9 @@ def test_a_record_in_a_folder_that_others_may_exchange_is_refused(tmp_path, mode
         with store.transaction():
             store.put("a", 1)
         return
-    with pytest.raises(KubegpuError, match="in which the node's record") as caught, (
-        store.transaction()
+    with (
+        pytest.raises(KubegpuError, match="in which the node's record") as caught,
+        store.transaction(),
     ):
         store.put("a", 1)
     assert f"chmod go-w {around}" in caught.value.next_step
