@@ -567,9 +567,9 @@ def test_names_and_values_of_pairs():
     ],
 )
 def test_yaml_with_name_and_value_in_lines_of_their_own(text):
-    shown = redact_yaml(f"{text}- name: A\n  value: keep\nlast: 3\n")
-    assert PW not in shown and MARK in shown
-    assert shown.endswith("- name: A\n  value: keep\nlast: 3\n")
+    rest = "next:\n- name: A\n  value: keep\nlast: 3\n"
+    shown = redact_yaml(text + rest)
+    assert PW not in shown and MARK in shown and shown.endswith(rest)
 
 
 def test_each_name_of_a_secret_is_looked_for():
