@@ -40,9 +40,9 @@ POD_LOGS = "/var/log/pods"
 #: The log of a container of Docker, to which kubelet's is a link; other files beside it have the
 #: environment of the container.
 DOCKER_LOG = re.compile(r"/.+/containers/([0-9a-f]{64})/\1-json\.log\Z")
-#: Namespaces that the install pages of plugins and drivers name (NVIDIA's k8s-device-plugin and GPU
-#: operator, its DRA driver, ROCm's GPU operator, Intel's device plugins; read 2026-11-27), and that
-#: of this collection. Who may make pods in another namespace chooses their names.
+#: Namespaces that the install pages of plugins and drivers name (AMD's GPU operator and Intel's
+#: device plugins, read 2026-11-27; NVIDIA's charts), and that of this collection. Who may make pods
+#: in another namespace chooses their names.
 NAMESPACES: tuple[str, ...] = (
     "kubegpu", "kube-system", "nvidia-device-plugin", "gpu-operator", "nvidia-gpu-operator",
     "nvidia-dra-driver-gpu", "kube-amd-gpu", "inteldeviceplugins-system", "node-feature-discovery",
