@@ -31,6 +31,7 @@ from .types import (
 
 _NOT_LOADED = "driver_not_loaded"
 _MOST_TEXT = 2000
+_MOST_READ = 64 * 1024
 _ROOT = "only root can read it (become)"
 #: What facts raise that have not the form of this release.
 OTHER_FORM = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -125,8 +126,9 @@ def _observed(finding: Object, subject: Subject, severity: Any, source: str) -> 
 
 def safe_text(value: Any) -> str:
     """Return a text of a node or a pod, without secrets and without control characters."""
-    text = first_words(str(value or ""), _MOST_TEXT)
-    return printable(redact(text)).strip()
+    # Redacted before it is cut: half an address does not show its password.
+    text = redact(first_words(str(value or ""), _MOST_READ))
+    return printable(text[:_MOST_TEXT]).strip()
 
 
 def unseen(hosts: Iterable[Host], asked: bool) -> list[dict[str, str]]:

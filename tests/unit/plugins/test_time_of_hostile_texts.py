@@ -20,6 +20,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.nvbandwi
     read_bandwidth,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.printed import find_object
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import (
+    shorten as shorten_message,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import (
@@ -44,15 +47,22 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
     beside_document,
     without_processes,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import (
+    shorten as shorten_answer,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.read import _Tail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.failures import (
     explain as explain_packages,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import safe_text
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.evidence import (
+    shorten as shorten_output,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.texts import text
 
-_SMALL, _FACTOR = 16_000, 4
+_SMALL, _FACTOR = 8_000, 4
 # Seconds of the processor for four times the text: below, nothing is said about growth.
-_ENOUGH = 0.4
+_ENOUGH = 0.25
 
 
 def kernel_log(lines):
@@ -121,3 +131,15 @@ def test_time_grows_with_the_length_and_not_with_its_square(name, parts):
                 break
         else:
             pytest.fail(f"{name} of {part!r}: {large:.2f} s for {len(small) * _FACTOR} characters")
+
+
+@pytest.mark.parametrize(
+    "cut", [safe_text, shorten_output, shorten_answer, shorten_message], ids=range(4)
+)
+def test_texts_are_redacted_before_they_are_cut(cut):
+    """Half an address has no @, so that its password would be shown."""
+    address = "https://ops:hunter2hunter2@mirror.example/x"
+    for length in range(150, 2100, 31):
+        shown = cut(f"{'a' * length} {address} {'b' * (2200 - length)}")
+        assert "hunter2" not in shown, length
+        assert "hunter2" not in cut(f"{'a' * length}{' b' * 1100} {address} {'c' * length}"), length
