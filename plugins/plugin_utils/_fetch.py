@@ -270,8 +270,7 @@ class _Fetch:
 
     def _make_folder(self, path: str) -> None:
         answer = self._module(
-            "ansible.builtin.file",
-            {"path": path, "state": "directory", "mode": "0700", "owner": "0"},
+            "ansible.builtin.file", {"path": path, "state": "directory", "mode": "0700"}
         )
         if answer.get("failed"):
             raise KubegpuError(

@@ -195,7 +195,7 @@ def test_a_file_that_others_can_change_is_copied_and_the_copy_is_run(action, pla
     assert (found.path, found.cached, found.changed) == (f"{CACHE}/x.run", True, True)
     assert action.node[f"{CACHE}/x.run"] == GOOD
     folders = [given for name, given in action.calls if name == "file"]
-    assert folders == [{"path": CACHE, "state": "directory", "mode": "0700", "owner": "0"}]
+    assert folders == [{"path": CACHE, "state": "directory", "mode": "0700"}]
 
 
 def test_a_copy_that_is_another_file_is_not_run(action):
