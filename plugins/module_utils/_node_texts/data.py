@@ -37,8 +37,8 @@ UNITS: tuple[str, ...] = (
 #: Where kubelet keeps the logs of containers, as NAMESPACE_POD_UID, and the pods of device plugins
 #: and drivers there. A namespace or another pod may have any of these words in its name.
 POD_LOGS = "/var/log/pods"
-#: The log of a container of Docker, to which kubelet's is a link; other files beside it have the
-#: environment of the container.
+#: The log of a container of Docker, to which kubelet's is a link. Other files of its folder have
+#: the environment of the container.
 DOCKER_LOG = re.compile(r"/.+/containers/([0-9a-f]{64})/\1-json\.log\Z")
 #: Namespaces that the install pages of plugins and drivers name (AMD's GPU operator and Intel's
 #: device plugins, read 2026-11-27; NVIDIA's charts), and that of this collection. Who may make pods
