@@ -117,8 +117,13 @@ def seconds(reader, given):
     return time.process_time() - begin
 
 
-@pytest.mark.full("all", why="many texts for each reader")
-@pytest.mark.parametrize("parts", [FEW, PARTS], ids=["few", "all"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param(FEW, id="few"),
+        pytest.param(PARTS, id="all", marks=pytest.mark.full(why="many texts for each reader")),
+    ],
+)
 @pytest.mark.parametrize("name", READERS)
 def test_time_grows_with_the_length_and_not_with_its_square(name, parts):
     reader = READERS[name]

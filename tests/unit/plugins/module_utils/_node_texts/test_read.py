@@ -418,7 +418,7 @@ def test_a_file_that_is_cut_ends_with_a_whole_line(node, tmp_path):
     address = f"mirror: https://ops:{SECRET * 4}@mirror.example\n"
     size = 128 * 1024
     for more in (14, 20, 30, 40):
-        text = "a: b\n" * (size // 5)
+        text = f"a: {'b' * 96}\n" * (size // 100 + 1)
         write(tmp_path, "/var/lib/kubelet/config.yaml", text[: size - more] + "\n" + address * 3)
         one = texts(read_texts(node, StandinStream(), Request()))
         shown = one["config/var/lib/kubelet/config.yaml"]["text"]
