@@ -20,6 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._bundle import (
     manifest,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_bytes
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import Progress
 
 _GZIP = b"\x1f\x8b"
 _OTHER = (
@@ -50,12 +51,14 @@ class ActionModule(ActionBase):
         )
         # Before the work: a path that may not be written is refused at once.
         before = _read(options["dest"])
+        progress = Progress(self, task_vars)
         files = bundle_files(
             options["hosts"],
             (task_vars or {})["hostvars"],
             options["result"],
             options["rows"],
             options["cluster"],
+            lambda text: progress.show_all([text]) if not progress.pause else None,
         )
         content = archive(files)
         if not self._task.check_mode and before != content:

@@ -178,8 +178,8 @@ class _DriverChange:
             # An interrupted run left it on the node; it is used if it is unchanged.
             with contextlib.suppress(KubegpuError):
                 there = {"path": known["file"], "remote": True, "checksum": known["sha256"]}
-                fetch(self._action, there, self._task_vars)
-                return known
+                found = fetch(self._action, there, self._task_vars)
+                return {**known, "file": found.path, "cached": known["cached"] or found.cached}
         try:
             found = fetch(self._action, runfile, self._task_vars, execute=self._execute)
         except KubegpuError as error:

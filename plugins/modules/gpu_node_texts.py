@@ -42,6 +42,14 @@ options:
     description: Seconds that all logs together may take.
     type: int
     default: 60
+  namespaces:
+    description: Namespaces of the cluster in which device plugins or drivers are, in addition to
+      those that their install pages name (such as C(kube-system) and C(gpu-operator)) and
+      C(kubegpu). Of pods in other namespaces no log is read, since who may create pods there
+      chooses their names. RV(unseen) names them.
+    type: list
+    elements: str
+    default: []
 seealso:
   - module: kubegpu.nodes.fleet_bundle
 notes:

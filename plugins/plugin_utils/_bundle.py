@@ -4,8 +4,10 @@
 
 """Make a support bundle: an archive of what a diagnosis has read, the same for the same input.
 
-The root user of a node controls what its modules return: names, sizes and texts are checked here
-again, and each text passes the redactor once more.
+The root user of a node controls what its modules return: names and sizes are checked here again,
+and no control character stays. Texts are not redacted again. gpu_node_texts has redacted them, by
+all that is known here (``without_secrets``), and a node whose root user returns other texts can
+give away its own secrets only, which that user has.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import io
 import json
 import re
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,12 +72,14 @@ def bundle_files(
     result: Object,
     rows: Sequence[Object] = (),
     cluster: Object | None = None,
+    progress: Callable[[str], None] = lambda _text: None,
 ) -> list[File]:
     """Return the files of the bundle, in their order.
 
     :param result: ``gpu_diagnose_result``.
     :param rows: ``gpu_verify_result.rows``.
     :param cluster: the result of ``gpu_cluster_info``; empty if the cluster was not asked.
+    :param progress: is told how far the work is, after each host.
     """
     layers = {str(row["node"]): row["layers"] for row in rows}
     found = [File("diagnosis.json", _json(result), "the root causes of all hosts")]
@@ -83,11 +87,12 @@ def bundle_files(
         found.append(File("cluster.json", _json(_of_cluster(cluster)), "gpu_cluster_info"))
     folders = _folders(hosts)
     left = _MOST_FLEET
-    for host in sorted(hosts):
+    for number, host in enumerate(sorted(hosts), 1):
         variables = hostvars.get(host) or {}
         files = list(_of_host(folders[host], variables, layers.get(host, ()), left))
         left = max(0, left - sum(len(one.content) for one in files))
         found += files
+        progress(f"the support bundle has {number} of {len(hosts)} hosts")
     return sorted(found, key=lambda one: one.name)
 
 
@@ -137,8 +142,7 @@ def _of_host(folder: str, variables: Object, layers: Sequence[Object], most: int
             )
             unseen.append({"what": source, "why": why})
             continue
-        # The syntax of YAML covers most: it is that of lines, and what is indented below them.
-        content = printable(redact_yaml(text["text"])).encode("utf-8", "replace")
+        content = printable(text["text"]).encode("utf-8", "replace")
         used.add(name)
         left -= len(content)
         more = ", a part of it" if text.get("cut") else ""

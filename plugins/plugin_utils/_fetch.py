@@ -46,7 +46,8 @@ Execute = Callable[[str, "dict[str, Any]"], "dict[str, Any]"]
 class FetchResult:
     """The verified file on the node; in check mode, its future path.
 
-    :param changed: whether it was copied or downloaded.
+    :param changed: whether it was copied or downloaded. A file of the node is copied if anybody
+        but root could change it before it is run.
     :param cached: whether it is this collection's copy, which may be removed.
     """
 
@@ -105,16 +106,19 @@ class _Fetch:
         # A path on the controller is searched as for copy's src.
         source = "" if url or remote else self._find(path)
         wanted = self._wanted(runfile.get("checksum"), name, remote)
+        target = f"{self.folder}/{name}"
         if remote:
             self._verify_remote(path, wanted)
-            return FetchResult(path, wanted, False, False)
-        target = f"{self.folder}/{name}"
+            if self._is_of_root(path):
+                return FetchResult(path, wanted, False, False)
         seen = self._sha256_on_node(target)
         if seen == wanted:
             return FetchResult(target, wanted, False, True)
         if source:
             self._verify_local(source, wanted)
-        if url and self.check:
+        if remote:
+            self._copy_on_node(path, target, wanted)
+        elif url and self.check:
             self._probe(url, target, wanted)
         elif url:
             self._download(url, target, wanted)
@@ -208,6 +212,47 @@ class _Fetch:
             )
         if seen != wanted:
             raise _wrong(path, wanted, seen, "It was left where it is.")
+
+    def _is_of_root(self, path: str) -> bool:
+        """Return whether nobody but root can change the file, or a folder on the way to it.
+
+        What was verified by its path is run by its path later.
+        """
+        parts = path.rstrip("/").split("/")
+        for end in range(1, len(parts) + 1):
+            place = "/".join(parts[:end]) or "/"
+            given = {"path": place, "follow": False, "get_checksum": False}
+            stat = self._module("ansible.builtin.stat", given).get("stat") or {}
+            if not (
+                stat.get("uid") == 0
+                and stat.get("islnk") is False
+                and stat.get("woth") is False
+                and (stat.get("wgrp") is False or stat.get("gid") == 0)
+                and stat.get("isreg" if end == len(parts) else "isdir")
+            ):
+                return False
+        return True
+
+    def _copy_on_node(self, path: str, target: str, wanted: str) -> None:
+        """Copy a file of the node, which others may change, to where only root may; verify that."""
+        if self.check:
+            return
+        self._make_folder(self.folder)
+        given = {"src": path, "dest": target, "remote_src": True, "mode": "0700"}
+        answer = self._module("ansible.builtin.copy", given)
+        if answer.get("failed"):
+            self._remove(target)
+            raise KubegpuError(
+                f"{path} cannot be copied to {target} on the node, where only root can change it.",
+                evidence=_words(answer, path),
+                next_step=f"Check the space in {self.folder}; or make the file and each folder of "
+                "its path root's, writable for root only and no link, so that it is run in its "
+                "place.",
+            )
+        seen = self._sha256_on_node(target)
+        if seen != wanted:
+            self._remove(target)
+            raise _wrong(path, wanted, str(seen), "It changed meanwhile; its copy was removed.")
 
     def _sha256_on_node(self, path: str) -> str | None:
         """Return the file's SHA-256; None if it does not exist."""

@@ -20,7 +20,7 @@ from .._core.printable import printable
 from .types import Judged, ProgramResult
 
 _TESTED = re.compile(r"Tested (\d{1,5}) GPUs?:")
-_GPU = re.compile(r"^\s*GPU (\d{1,5}): (\S+)", re.M)
+_GPU = re.compile(r"^[ \t]*GPU (\d{1,5}): (\S+)", re.M)
 _COUNT = re.compile(r"(-?\d{1,12}) \(")
 # A negative count has its sign right before it.
 _BETWEEN = re.compile(r"-\s")

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._core.printable import printable
+from .._core.redact import redact
 from .._diagnosis.known_errors import explain
 
 Object = Mapping[str, Any]
@@ -240,5 +241,6 @@ def _last_line(view: PodView) -> str:
 
 
 def shorten(text: str) -> str:
-    text = printable(" ".join(text.split()))
+    # Redacted before it is cut: half an address does not show its password.
+    text = printable(redact(" ".join(text.split())))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."

@@ -12,7 +12,10 @@ order (UAX #9; CVE-2021-42574).
 
 from __future__ import annotations
 
-_KEPT = "\n\t"
+import re
+
+# What may be unprintable: all but line feeds, tabs and the printable characters of ASCII.
+_OTHER = re.compile(r"[^\n\t -~]")
 
 
 def printable(text: str) -> str:
@@ -24,7 +27,9 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        one if one.isprintable() or one in _KEPT else one.encode("unicode_escape").decode("ascii")
-        for one in text.replace("\r\n", "\n")
-    )
+    return _OTHER.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    one = match[0]
+    return one if one.isprintable() else one.encode("unicode_escape").decode("ascii")

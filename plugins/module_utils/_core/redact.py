@@ -25,6 +25,8 @@ _WORDS = re.compile(
 )
 _PARTS = frozenset({"auth", "auths", "pass", "pwd", "sig", "signature"})
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
+# One of them is in each name of a secret.
+_IN_NAMES = ("pass", "pwd", "token", "secret", "credential", "auth", "cookie", "sig", "key")
 # Tables of HTTP headers, in which any name can hold a credential.
 HEADERS = frozenset({"header", "headers"})
 
@@ -41,17 +43,69 @@ _NAME_BEFORE = re.compile(r"[\w.-]+=")
 # NAME=value, name = "value" and "name": "value", also as a string in another one quotes them. Each
 # level of strings doubles the backslashes and adds one.
 _SETTING = re.compile(
-    r"""(?<![\w.-])([\w.-]+)(\\{0,7}["'])?([ \t]{0,16}(?:=+|:)[ \t]{0,16})(\\{0,7}["'])?"""
+    r"""(?<![\w.-])([\w.-]+)(\\{0,7}["'])?([ \t]{0,16}(?:=+>?|:=?)[ \t]{0,16})(\\{0,7}["'])?"""
 )
 _QUOTE = re.compile(r'(?<!\\)\\*"')
 _MEMBER = re.compile(r'[^\s",}\]]+')
 NOTHING = frozenset({'""', "''", "{}", "[]"})
 _OPTION = re.compile(r"(?<!\S)(--?[\w.-]+)([ \t]+)([^\s-]\S*)")
-_QUOTED_OPTION = re.compile(r"""("--?[\w.-]+"|'--?[\w.-]+')([ \t]*,[ \t]*)("[^"]*"|'[^']*')""")
+# A text that was cut has no last quote.
+_QUOTED_OPTION = re.compile(
+    r"""("--?[\w.-]+"|'--?[\w.-]+')([ \t]*,[ \t]*)("[^"]*(?:"|\Z)|'[^']*(?:'|\Z))"""
+)
 _HEADER_LINE = re.compile(
     r"(?i)(?<![\w-])([a-z-]*authorization|(?:set-)?cookie)(:[ \t]*)([^\s][^\n]*)"
 )
 _BEARER = re.compile(r"(?i)(?<!\w)bearer [\w.~+/=-]{20,}")
+# A JSON Web Token (RFC 7519: parts in base64url, the first one begins with {"), and a key of NGC.
+_TOKEN = re.compile(
+    r"(?:(?<![\w-])|(?<=\\[nrt]))(?:eyJ[\w-]{8,}(?:\.[\w-]+){1,4}\.?|nvapi-[\w-]{20,})"
+)
+
+# USER:PASSWORD after curl's option. Two numbers are user and group, as docker run has them.
+_USER_OPTIONS = frozenset({"-u", "-U", "--user", "--proxy-user"})
+_USER = re.compile(
+    r"""(?<![^\s"'(])(-[uU](?:["']?[ \t,]{1,4})?|--(?:proxy-)?user["']?[ \t,=]{1,4})"""
+    r"""(?!["']?\d+:\d+(?![^\s"',]))"""
+    r"""("[^":\n]+:(?!//)[^"\n]+|'[^':\n]+:(?!//)[^'\n]+|[^\s:"']+:(?!//)[^\s"']+)"""
+)
+# Other commands, and the lines of .netrc.
+_LOGIN = re.compile(
+    r"""(?i)(?<![\w-])"""
+    r"""(sshpass[ \t]+-p[ \t]*|login[ \t][^\n]{0,100}?[ \t](?:-p|password)[ \t]+)"""
+    r"""("[^"\n]*"|'[^'\n]*'|[^\s"'-]\S*)"""
+)
+# "the password is X", "secret -> X".
+_SAID = re.compile(
+    r"""(?i)(?<![\w.-])((?:api|access)[ \t]key|[\w.-]+)"""
+    r"""((?:[ \t]{1,4}(?:for|of)[ \t]{1,4}\S{1,64})?"""
+    r"""[ \t]{1,4}(?:(?:is|was)(?:[ \t]{1,4}set[ \t]{1,4}to)?:?|->)[ \t]{1,4})(["'`]?)(\S+)"""
+)
+# What programs say of a password that they do not show. One that is such a word stays visible.
+_ORDINARY = re.compile(
+    r"(?:a|about|already|also|always|an|and|as|at|bad|being|but|by|case-sensitive|correct|default|"
+    r"done|down|empty|enough|false|for|found|from|given|gone|good|here|hidden|if|in|incorrect|"
+    r"invalid|kept|known|long|lost|mandatory|needed|never|new|nil|no|none|not|now|null|of|off|ok|"
+    r"okay|old|on|one|only|optional|or|out|present|private|read|ready|right|safe|secret|sent|set|"
+    r"short|shown|so|stale|still|strong|that|the|there|this|to|too|true|unknown|unset|unusable|up|"
+    r"valid|weak|what|where|with|without|wrong|your|[a-z]+(?:ed|able|ible|ing|ory|less))"
+    r"[.,;:!?)\]}\"'`]*",
+    re.I,
+)
+# A pair of members, as Kubernetes has environments; Go prints {Name:X Value:Y ValueFrom:nil}.
+_NAMED = re.compile(
+    r"""(?i)(?<![\w.-])(?:name|key)(?:\\{0,7}["'])?[ \t]{0,4}[:=][ \t]{0,4}(?:\\{0,7}["'])?"""
+    r"""([\w.-]+)(?:\\{0,7}["'])?[ \t]{0,4}[,; \t][ \t]{0,4}(?:\\{0,7}["'])?value"""
+    r"""(?:\\{0,7}["'])?[ \t]{0,4}[:=][ \t]{0,4}(\\{0,7}["'])?"""
+)
+_GO_VALUE = re.compile(r"[^\n]*?(?=[ ,]ValueFrom|[}\]\n]|\Z)")
+_VALUE_BEFORE_NAME = re.compile(
+    r"""(?i)("value"[ \t]{0,4}:[ \t]{0,4})("(?:[^"\\\n]|\\.)*")"""
+    r"""([ \t]{0,4},[ \t]{0,4}"(?:name|key)"[ \t]{0,4}:[ \t]{0,4}")([\w.-]+)(?=")"""
+)
+_NAMES = frozenset({"name", "key"})
+_ESCAPED_NAME = re.compile(r"""(?<=")[\w.-]*(?:\\u00[0-9a-fA-F]{2}[\w.-]*)+(?="[ \t]{0,16}[:=])""")
+_ESCAPED_LETTER = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 # A private key in PEM or of PGP, with all that its body can have; without an end, it was cut.
 _PEM = re.compile(
@@ -140,22 +194,103 @@ def _without_scheme(word: str) -> str:
 def redact(text: str, whole: bool = False) -> str:
     """Return the output of a program, or a string of a configuration, without secrets.
 
-    Covered are addresses, ``NAME=value``, ``--name value``, ``"name": "value"`` where the name is
-    one of a secret, also in a string that is quoted in another one, and headers of an
-    authorization.
+    Covered are addresses, ``NAME=value``, ``--name value``, ``"name": "value"``, ``name is value``
+    and ``name: NAME, value: value`` where the name is one of a secret, also in a string that is
+    quoted in another one, headers of an authorization, ``curl -u user:value``, and tokens that
+    their form shows.
 
     :param whole: whether the text is one value; otherwise a quote ends an address too.
     """
-    text = addresses(text, whole)
-    text = _settings(text)
-    text = _OPTION.sub(_covered, text)
-    text = _QUOTED_OPTION.sub(_covered, text)
-    text = _HEADER_LINE.sub(rf"\g<1>\g<2>{MARK}", text)
-    return _BEARER.sub(f"Bearer {MARK}", without_keys(text))
+    text = addresses(plain_names(text), whole)
+    small = text.lower()
+    # Most texts have none of these words, and looking for a word takes a hundredth of the time.
+    if may_name_secret(text):
+        text = _named(_settings(text))
+        text = _OPTION.sub(_covered, text)
+        text = _QUOTED_OPTION.sub(_covered, text)
+        text = _HEADER_LINE.sub(rf"\g<1>\g<2>{MARK}", text)
+        text = _said(without_keys(text))
+    if "-u" in small or "-user" in small:
+        text = _USER.sub(_user, text)
+    if "sshpass" in small or "login" in small:
+        text = _LOGIN.sub(rf"\g<1>{MARK}", text)
+    if "bearer" in small:
+        text = _BEARER.sub(f"Bearer {MARK}", text)
+    return _TOKEN.sub(MARK, text) if "eyJ" in text or "nvapi-" in text else text
+
+
+def may_name_secret(text: str) -> bool:
+    """Return whether a text can have a name for which :func:`is_secret` is true."""
+    if not text.isascii():
+        # Other letters divide the parts of a name.
+        return True
+    letters = text.lower().replace("_", "").replace("-", "").replace(".", "")
+    return any(part in letters for part in _IN_NAMES)
 
 
 def without_keys(text: str) -> str:
     return _PEM.sub(MARK, text) if "PRIVATE KEY" in text else text
+
+
+def plain_names(text: str) -> str:
+    """Return JSON text whose names of secrets are written without ``\\uXXXX``."""
+    return _ESCAPED_NAME.sub(_plain_name, text) if "\\u00" in text else text
+
+
+def _plain_name(match: re.Match[str]) -> str:
+    plain = _ESCAPED_LETTER.sub(lambda letter: chr(int(letter[1], 16)), match[0])
+    return plain if is_secret(plain) else match[0]
+
+
+def _user(match: re.Match[str]) -> str:
+    return f"{match[1]}{match[2].partition(':')[0]}:{MARK}"
+
+
+def _said(text: str) -> str:
+    parts: list[str] = []
+    at = begin = 0
+    while match := _SAID.search(text, begin):
+        # The next name can be in these words: "the value of the token is X".
+        begin = match.end(1)
+        if not _is_said_secret(match[1]) or (not match[3] and _ORDINARY.fullmatch(match[4])):
+            continue
+        begin = match.end()
+        if match[3]:
+            begin = _end_of_setting(text, match.start(3), match[3], True)
+        parts += [text[at : match.start(3)], MARK]
+        at = begin
+    return "".join([*parts, text[at:]])
+
+
+@functools.lru_cache(maxsize=256)
+def _is_said_secret(name: str) -> bool:
+    """Return whether it is such a name; "auth" and "pass" are words of other sentences too."""
+    plain = "".join(_PART.findall(name)).lower()
+    return _WORDS.search(plain) is not None or plain in ("pwd", "passcode")
+
+
+def _named(text: str) -> str:
+    parts: list[str] = []
+    at = 0
+    for match in _NAMED.finditer(text):
+        if match.start() < at or not is_secret(match[1]):
+            continue
+        begin, end = match.start(2), match.end()
+        if match[2]:
+            end = _end_of_setting(text, begin, match[2], True)
+        else:
+            begin = end
+            value = _GO_VALUE.match(text, begin)
+            end = value.end() if value else begin
+        if end > begin:
+            shown = f"{match[2]}{MARK}{match[2]}" if match[2] else MARK
+            parts += [text[at:begin], shown]
+            at = end
+    return _VALUE_BEFORE_NAME.sub(_covered_value, "".join([*parts, text[at:]]))
+
+
+def _covered_value(match: re.Match[str]) -> str:
+    return f'{match[1]}"{MARK}"{match[3]}{match[4]}' if is_secret(match[4]) else match[0]
 
 
 def _settings(text: str) -> str:
@@ -164,7 +299,9 @@ def _settings(text: str) -> str:
     for match in _SETTING.finditer(text):
         name, quote, between = match[1], match[2] or "", match[3]
         start = match.start()
-        if start < at or (":" in between and not (quote and text[start - 1 : start] in ('"', "'"))):
+        if start < at or (
+            between.strip() == ":" and not (quote and text[start - 1 : start] in ('"', "'"))
+        ):
             continue
         # After a backslash, the first letter is a line end or a blank.
         escaped = text[start - 1 : start] == "\\" and name[0] in "nrt"
@@ -217,6 +354,18 @@ def _covered(match: re.Match[str]) -> str:
     return f"{match[1]}{match[2]}{MARK}" if is_secret(match[1]) else match[0]
 
 
+def first_words(text: str, most: int) -> str:
+    """Return the begin of a long text, cut between two words.
+
+    Half a word can be half an address, whose password no ``@`` shows. Other forms of secrets are
+    covered to the end of the text where their end is missing.
+    """
+    if len(text) <= most:
+        return text
+    words = text[:most].rsplit(None, 1)
+    return text[: len(words[0])] if len(words) > 1 else ""
+
+
 def redact_items(items: Iterable[str]) -> list[str]:
     """Return the strings of a list without secrets; a list can be a command line.
 
@@ -226,7 +375,12 @@ def redact_items(items: Iterable[str]) -> list[str]:
     before = ""
     for item in items:
         option = before.startswith("-") and "=" not in before and is_secret(before)
-        shown.append(MARK if option and not item.startswith("-") else redact(item, True))
+        if option and not item.startswith("-"):
+            shown.append(MARK)
+        elif before in _USER_OPTIONS and _USER.fullmatch(f'-u "{item}'):
+            shown.append(f"{item.partition(':')[0]}:{MARK}")
+        else:
+            shown.append(redact(item, True))
         before = item
     return shown
 
@@ -267,7 +421,14 @@ def redact_data(value: Any, name: str = "", secret: bool = False) -> Any:
     """
     secret = secret or is_secret(name) or is_header_table(name)
     if isinstance(value, Mapping):
-        return {key: redact_data(item, str(key), secret) for key, item in value.items()}
+        named = any(
+            str(key).lower() in _NAMES and isinstance(one, str) and is_secret(one)
+            for key, one in value.items()
+        )
+        return {
+            key: redact_data(item, str(key), secret or (named and str(key).lower() == "value"))
+            for key, item in value.items()
+        }
     if not value or isinstance(value, bool):
         return value
     if secret:

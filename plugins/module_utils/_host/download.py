@@ -12,11 +12,11 @@ import http.client
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NoReturn
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from ansible.module_utils.urls import ConnectionError as UrlError
 from ansible.module_utils.urls import open_url
@@ -29,6 +29,8 @@ _TIMEOUT = 60
 _CHUNK = 1 << 16
 # Status codes of HEAD after which a GET may still succeed, as with signed links.
 _NO_HEAD = (403, 405, 501)
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_REDIRECTS = 10
 ERRORS = (OSError, ValueError, UrlError, http.client.HTTPException)
 
 
@@ -86,7 +88,7 @@ def check_exists(url: str, seconds: float) -> None:
 
     :raises KubegpuError: it does not exist.
     """
-    with contextlib.suppress(_NotSupported), _opened(url, seconds, "HEAD"):
+    with contextlib.suppress(_NotSupported), _opened(url, seconds, method="HEAD"):
         pass
 
 
@@ -98,11 +100,29 @@ def read_text(url: str, size: int, seconds: float, proxy: bool = True) -> str:
     :param proxy: whether the proxies of the environment are used.
     :raises KubegpuError: it cannot be read, is too large, or is redirected to another scheme.
     """
-    with _opened(url, seconds, use_proxy=proxy) as response:
-        scheme = urlsplit(response.geturl()).scheme
-        if scheme != urlsplit(url).scheme.lower():
-            raise ValueError(f"it is redirected to {scheme}://")
+    with _opened(url, seconds, _redirected, use_proxy=proxy) as response:
         return b"".join(limited(response, size)).decode("utf-8", "replace")
+
+
+def _redirected(url: str, **given: Any) -> Any:
+    """Open an address, and follow redirections within its scheme only.
+
+    Each step counts: who can change one plain answer on the way sends the client where he likes.
+    """
+    scheme = urlsplit(url).scheme.lower()
+    for _step in range(_MOST_REDIRECTS):
+        try:
+            return open_url(url, follow_redirects="none", **given)
+        except HTTPError as error:
+            place = error.headers.get("Location") if error.headers else None
+            if error.code not in _REDIRECTS or not place:
+                raise
+            error.close()
+            url = urljoin(url, place)
+        other = urlsplit(url).scheme.lower()
+        if other != scheme:
+            raise ValueError(f"it is redirected to {other}://")
+    raise ValueError(f"it is redirected more than {_MOST_REDIRECTS} times")
 
 
 def save(url: str, path: str, sha256: str, size: int, seconds: float, folder: str) -> None:
@@ -143,12 +163,18 @@ class _NotSupported(Exception):
 
 
 @contextlib.contextmanager
-def _opened(url: str, seconds: float, method: str = "GET", **more: Any) -> Iterator[Any]:
+def _opened(
+    url: str,
+    seconds: float,
+    opened: Callable[..., Any] | None = None,
+    method: str = "GET",
+    **more: Any,
+) -> Iterator[Any]:
     # Credentials in the address are sent with the first request, as apt and dnf do.
     given = {"timeout": _TIMEOUT, "force": True, "force_basic_auth": True, "method": method}
     given.update(more)
     try:
-        with time_limit(seconds), open_url(url, **given) as response:
+        with time_limit(seconds), (opened or open_url)(url, **given) as response:
             yield response
     except ERRORS as error:
         if method == "HEAD" and isinstance(error, HTTPError) and error.code in _NO_HEAD:

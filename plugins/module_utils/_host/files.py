@@ -293,6 +293,15 @@ def locked(path: str, timeout: float = 60.0, *, folder_mode: int = 0o755) -> Ite
                 next_step="Run with become, and check that the file system is writable.",
             ) from error
         try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+                # It is emptied below.
+                raise KubegpuError(
+                    f"The lock file {path} is no file of its own, but another name of a file, or "
+                    "no regular file.",
+                    evidence=f"{status.st_nlink} names, mode {status.st_mode:o}",
+                    next_step=f"See who made it (ls -l {path}), and remove it.",
+                )
             _wait_for_lock(descriptor, path, timeout, deadline)
         except BaseException:
             os.close(descriptor)

@@ -65,6 +65,36 @@ class NodeReader:
         except (OSError, ValueError):
             return None
 
+    def read_end(
+        self, path: str, limit: int, own: Callable[[str], bool]
+    ) -> tuple[bytes, int] | None:
+        """Return the last bytes of a regular file that has one name, and its size, or None.
+
+        For folders in which others than root may write. The file is opened once, without any effect
+        (a device may act when it is opened), and looked at by its descriptor, so that no link can
+        be put in its place meanwhile.
+
+        :param own: whether the real path, which is given, may be read.
+        """
+        try:
+            found = os.open(self._place(path), os.O_PATH | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            return None
+        try:
+            status = os.fstat(found)
+            real = os.readlink(f"/proc/self/fd/{found}")
+            if not self.live:
+                real = "/" + os.path.relpath(real, self.root)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or not own(real):
+                return None
+            with open(f"/proc/self/fd/{found}", "rb") as handle:
+                handle.seek(max(0, status.st_size - limit))
+                return handle.read(limit), status.st_size
+        except OSError:
+            return None
+        finally:
+            os.close(found)
+
     def read_text(self, path: str, limit: int = _MAX_BYTES) -> str | None:
         """Return the file as text, or None; bytes that are not UTF-8 are replaced."""
         content = self.read_bytes(path, limit)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._core.errors import KubegpuError
+from .._core.redact import redact
 
 # 'nodes "n1" is forbidden: User "u" cannot patch resource "nodes" in API group "" at the cluster
 # scope', with ' in the namespace "x"' at the end for objects in namespaces.
@@ -325,7 +326,7 @@ def server_time(headers: Mapping[str, str]) -> float | None:
         if name.lower() == "date":
             try:
                 return email.utils.parsedate_to_datetime(value).timestamp()
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 return None
     return None
 
@@ -356,7 +357,8 @@ def _status_object(body: bytes) -> dict[str, Any]:
 
 def shorten(text: str) -> str:
     """Return a text in one line, cut where it is too long for a message."""
-    text = " ".join(text.split())
+    # Redacted before it is cut: half an address does not show its password.
+    text = redact(" ".join(text.split()))
     return text if len(text) <= _LONGEST_EVIDENCE else f"{text[:_LONGEST_EVIDENCE]} ..."
 
 

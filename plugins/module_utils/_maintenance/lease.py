@@ -19,6 +19,10 @@ from .types import MANAGER, LeaseRequest
 _ATTEMPTS = 5
 #: Between the name of a run and the identity of its process.
 _BY = ": "
+# Seconds that a renewTime may be later than the server's clock: no run writes a later one.
+_AHEAD = 60
+# The last second of the year 9999, after which there is no timestamp.
+_LATEST = 253402300799
 
 
 class Lease:
@@ -98,8 +102,21 @@ class Lease:
                 self._cluster.create(self._folder, body, field_manager=MANAGER)
 
     def _now(self) -> float:
-        # An answer was read before.
-        return self._cluster.server_time or 0.0
+        """Return the server's time, by the answer that was read before.
+
+        :raises KubeError: the answer has none. The clock of this machine could be ahead: it would
+            take over the Lease of a run that is at work.
+        """
+        if self._cluster.server_time is None:
+            raise KubeError(
+                f"The time of the Lease {self._request.namespace}/{self._request.name} cannot be "
+                "judged: the answers of the API server do not say their time",
+                evidence=f"the answer to GET {self._path} has no header Date that can be read",
+                next_step="An API server sends the header Date with each answer; a proxy on the "
+                "way may take it out. Let it pass, or reach the API server without the proxy.",
+                reason="Configuration",
+            )
+        return self._cluster.server_time
 
     def _why_free(self, found: Mapping[str, Any]) -> str:
         """Return why the Lease of another run may be taken; empty if it may not."""
@@ -115,7 +132,11 @@ class Lease:
         run, _by, process = _holder(found).rpartition(_BY)
         name = f"{self._request.namespace}/{self._request.name}"
         end = _end(found)
+        renewed = unix_time((found.get("spec") or {}).get("renewTime"))
         until = f", or wait until {timestamp(end)}, when it expires" if end is not None else ""
+        if renewed is not None and renewed > self._now() + _AHEAD:
+            now = timestamp(self._now())
+            until = f". Its time is wrong: for the API server it is {now} now"
         return Finding(
             "lease_held",
             f"The run {run or process} changes nodes of this cluster now: it holds the Lease "
@@ -140,7 +161,9 @@ def _end(found: Mapping[str, Any]) -> float | None:
     """Return when the Lease expires; None if it does not say."""
     renewed = unix_time((found.get("spec") or {}).get("renewTime"))
     duration = (found.get("spec") or {}).get("leaseDurationSeconds")
-    return renewed + duration if renewed is not None and isinstance(duration, int) else None
+    if renewed is None or not isinstance(duration, int) or not 0 <= duration <= _LATEST - renewed:
+        return None
+    return renewed + duration
 
 
 def _micro(text: str) -> str:

@@ -141,7 +141,8 @@ def _has_expired(lock: Object, now: float) -> bool:
     created, ttl = unix_time(lock.get("created")), lock.get("TTL")
     if created is None or not isinstance(ttl, int) or ttl <= 0:
         return False
-    return now - created >= ttl / _NANO
+    # Not divided: an annotation has numbers of any length.
+    return (now - created) * _NANO >= ttl
 
 
 def find_kured(node: Node, daemonsets: DaemonSets) -> Finding | None:

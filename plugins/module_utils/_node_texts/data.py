@@ -37,6 +37,16 @@ UNITS: tuple[str, ...] = (
 #: Where kubelet keeps the logs of containers, as NAMESPACE_POD_UID, and the pods of device plugins
 #: and drivers there. A namespace or another pod may have any of these words in its name.
 POD_LOGS = "/var/log/pods"
+#: The log of a container of Docker, to which kubelet's is a link. Other files of its folder have
+#: the environment of the container.
+DOCKER_LOG = re.compile(r"/.+/containers/([0-9a-f]{64})/\1-json\.log\Z")
+#: Namespaces that the install pages of plugins and drivers name (AMD's GPU operator and Intel's
+#: device plugins, read 2026-11-27; NVIDIA's charts), and that of this collection. Who may make pods
+#: in another namespace chooses their names.
+NAMESPACES: tuple[str, ...] = (
+    "kubegpu", "kube-system", "nvidia-device-plugin", "gpu-operator", "nvidia-gpu-operator",
+    "nvidia-dra-driver-gpu", "kube-amd-gpu", "inteldeviceplugins-system", "node-feature-discovery",
+)  # fmt: skip
 PLUGIN_POD = re.compile(
     r"[^_/]+_(?:[a-z0-9.-]+-)?(?:"
     r"nvidia-(?:gpu-)?device-plugin|nvidia-driver-daemonset|nvidia-dra-driver-gpu|k8s-dra-driver|"

@@ -17,6 +17,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "most_kib": {"type": "int", "default": 1024},
     "lines": {"type": "int", "default": 300},
     "timeout": {"type": "int", "default": 60},
+    "namespaces": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -25,8 +26,10 @@ def read_options(given: Mapping[str, Any]) -> Request:
 
     :raises InputError: an option has a wrong value.
     """
-    for name in ARGUMENTS:
+    for name in ("most_kib", "lines", "timeout"):
         check_at_least(name, given[name])
     if given["most_kib"] > MOST_KIB:
         raise wrong_value("most_kib", f"at most {MOST_KIB}", given["most_kib"])
-    return Request(given["most_kib"] * 1024, given["lines"], given["timeout"])
+    return Request(
+        given["most_kib"] * 1024, given["lines"], given["timeout"], tuple(given["namespaces"])
+    )

@@ -20,11 +20,20 @@ from typing import TYPE_CHECKING, Any
 from .._containerd.distributions import DISTRIBUTIONS
 from .._core.errors import KubegpuError
 from .._core.printable import printable
-from .._core.redact import redact, redact_data
+from .._core.redact import first_words, redact, redact_data
 from .._core.redact_lines import redact_lines, redact_yaml
 from .._formats.toml_redact import redact as redact_toml
 from .._host.command import NOT_FOUND
-from .data import COMMAND_LINE, KERNEL_LINE, PLACES, PLUGIN_POD, POD_LOGS, UNITS
+from .data import (
+    COMMAND_LINE,
+    DOCKER_LOG,
+    KERNEL_LINE,
+    NAMESPACES,
+    PLACES,
+    PLUGIN_POD,
+    POD_LOGS,
+    UNITS,
+)
 from .types import CONF, JSON, LOG, TOML, YAML, Place, Request, Text
 
 if TYPE_CHECKING:
@@ -35,15 +44,26 @@ if TYPE_CHECKING:
 _MOST_FILE = 128 * 1024
 _MOST_FILES = 20
 _MOST_LINE = 600
+# Of a line, before it is redacted and cut.
+_MOST_RAW = 16 * 1024
 _MOST_LOG = 64 * 1024 * 1024
 # Of the kernel's log of a boot, the last lines.
 _MOST_KERNEL = 50_000
 _NO_TIME = "the time for all logs ({} seconds) is over"
 _MORE = "there are more than {} in {}"
 _NO_FOLDER = "the folder cannot be read"
+_NOT_OWN = (
+    "it cannot be read, or is not a log file of its own: a link to another place, or one of "
+    "several names of a file"
+)
+_STRANGER = (
+    "a pod with the name of a plugin is in another namespace than those of plugins; if it is one, "
+    "add its namespace to namespaces"
+)
 _KEY = re.compile(r"-----(BEGIN|END)[A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----")
 _LOG_NAME = re.compile(r"\d{1,6}\.log")
 _ANY_NAME = re.compile("")
+_LONG_WORD = f"[... a line of more than {_MOST_RAW} bytes without a blank is left out ...]"
 _LEFT_OUT = "[... {} bytes are left out ...]\n"
 
 
@@ -81,7 +101,7 @@ def _all(
     yield from logs.kernel()
     yield from _files(reader, request.lines, unseen)
     yield from logs.units()
-    yield from _plugin_logs(reader, request.lines, unseen)
+    yield from _plugin_logs(reader, request, unseen)
 
 
 def _files(reader: NodeReader, lines: int, unseen: list[dict[str, str]]) -> Iterator[Text]:
@@ -92,7 +112,9 @@ def _files(reader: NodeReader, lines: int, unseen: list[dict[str, str]]) -> Iter
                 continue
             seen.add(path)
             if place.form == LOG:
-                yield from _end_of_log(reader, path, lines, unseen)
+                folder, _slash, name = path.rpartition("/")
+                own = _own_log(f"{reader.real_path(folder)}/{name}")
+                yield from _end_of_log(reader, path, lines, unseen, own)
                 continue
             content = reader.read_bytes(path, _MOST_FILE + 1)
             if content is None:
@@ -101,8 +123,12 @@ def _files(reader: NodeReader, lines: int, unseen: list[dict[str, str]]) -> Iter
                 continue
             status = reader.status(path)
             size = status.st_size if status else len(content)
-            shown = content[:_MOST_FILE].decode("utf-8", "replace")
             cut = size > _MOST_FILE
+            shown = content[:_MOST_FILE].decode("utf-8", "replace")
+            if cut:
+                # Without the last line, which is not whole.
+                lines_before = shown.rpartition("\n")[0]
+                shown = lines_before or first_words(shown, len(shown) - 1)
             text = without_secrets(shown, CONF if cut and place.form == JSON else place.form)
             if cut:
                 text += "\n" + _LEFT_OUT.format(size - _MOST_FILE)
@@ -125,12 +151,25 @@ def _paths(reader: NodeReader, place: Place, unseen: list[dict[str, str]]) -> li
 
 
 def _listed(
-    reader: NodeReader, folder: str, pattern: re.Pattern[str], unseen: list[dict[str, str]]
+    reader: NodeReader,
+    folder: str,
+    pattern: re.Pattern[str],
+    unseen: list[dict[str, str]],
+    namespaces: set[str] | None = None,
 ) -> list[str]:
-    """Return the first names in a folder that match; what is left out is named."""
+    """Return the first names in a folder that match; what is left out is named.
+
+    :param namespaces: of pods; those of others are named as well.
+    """
     if reader.hidden(folder):
         unseen.append({"what": folder, "why": _NO_FOLDER})
     names = [name for name in reader.list_dir(folder) if pattern.match(name)]
+    if namespaces is not None:
+        others = [name for name in names if name.partition("_")[0] not in namespaces]
+        if others:
+            what = ", ".join(map(printable, others[:_MOST_FILES]))
+            unseen.append({"what": what, "why": _STRANGER})
+        names = [name for name in names if name.partition("_")[0] in namespaces]
     if len(names) > _MOST_FILES:
         why = _MORE.format(_MOST_FILES, folder)
         unseen.append({"what": ", ".join(map(printable, names[_MOST_FILES:])), "why": why})
@@ -138,8 +177,11 @@ def _listed(
 
 
 def without_secrets(text: str, form: str) -> str:
-    """Return a text without secrets and without control characters, by its form."""
-    return printable(_redacted(text, form))
+    """Return a text without secrets and without control characters, by its form.
+
+    The syntax of YAML covers most: it is that of lines, and what is indented below them.
+    """
+    return redact_yaml(printable(_redacted(text, form)))
 
 
 def _redacted(text: str, form: str) -> str:
@@ -182,28 +224,31 @@ class _Tail:
         *lines, self._rest = part.split(b"\n")
         for line in lines:
             self._take(line)
-        # A line without an end is not kept whole.
-        if len(self._rest) > _MOST_LINE * 4:
-            self._rest, self._in_long = self._rest[: _MOST_LINE * 4], True
+        # A line without an end is not kept whole: one more byte shows that it was cut.
+        if len(self._rest) > _MOST_RAW:
+            self._rest, self._in_long = self._rest[: _MOST_RAW + 1], True
 
     def text(self) -> str:
         self._take(self._rest)
         self._rest = b""
-        return "".join(f"{line}\n" for line in self._lines)
+        # Redacted before they are cut: half a secret is one. Only the lines that are kept.
+        lines = (redact_lines(redact(line)).rstrip("\n") for line in self._lines)
+        whole = redact_yaml(printable("".join(f"{line}\n" for line in lines)))
+        return "".join(f"{line[:_MOST_LINE]}\n" for line in whole.splitlines())
 
     def _take(self, raw: bytes) -> None:
-        line = raw.decode("utf-8", "replace")
-        if not line:
+        if not raw:
             return
+        line = raw[: _MOST_RAW + 1].decode("utf-8", "replace")
+        if len(raw) > _MOST_RAW:
+            line = first_words(line, len(line) - 1) or _LONG_WORD
         self.count += 1
         if self._is_of_key(line) or COMMAND_LINE.search(line):
             return
         if self._interest is not None and not self._interest.search(line[:_MOST_LINE]):
             return
         self.left_out += len(self._lines) == self._lines.maxlen
-        # Redacted before it is cut: half a secret is one.
-        shown = without_secrets(line, LOG)
-        self._lines.append(shown[:_MOST_LINE])
+        self._lines.append(line)
 
     def _is_of_key(self, line: str) -> bool:
         """Return whether the line is of a private key, whose own lines no word marks."""
@@ -256,7 +301,7 @@ class _Logs:
                     self._tell("kernel log", f"{argv[0]} {why}: its newest lines are missing")
                 yield _text("logs/kernel.log", argv, tail, bool(why) or tail.count >= _MOST_KERNEL)
                 return
-            said = _cut_off(ended) or printable(redact(ended.stderr.strip()[-200:]))
+            said = _cut_off(ended) or printable(redact(ended.stderr.strip())[-200:])
             reasons.append(f"{argv[0]}: {said or 'it printed nothing'}")
         self._tell("kernel log", "; ".join(reasons))
 
@@ -282,7 +327,7 @@ class _Logs:
             if why:
                 self._tell(f"journal of {unit}", f"journalctl {why}")
             elif ended.rc and ended.stderr.strip():
-                said = printable(redact(ended.stderr.strip()[-200:]))
+                said = printable(redact(ended.stderr.strip())[-200:])
                 self._tell(f"journal of {unit}", f"journalctl: {said}")
             if ended.size:
                 found = True
@@ -308,29 +353,49 @@ def _text(name: str, argv: tuple[str, ...], tail: _Tail, cut: bool) -> Text:
     return Text(name, " ".join(argv), text, cut or tail.left_out > 0)
 
 
-def _plugin_logs(reader: NodeReader, lines: int, unseen: list[dict[str, str]]) -> Iterator[Text]:
-    """Yield the last lines of the device plugins' containers, as kubelet keeps them."""
-    for pod in _listed(reader, POD_LOGS, PLUGIN_POD, unseen):
+def _plugin_logs(
+    reader: NodeReader, request: Request, unseen: list[dict[str, str]]
+) -> Iterator[Text]:
+    """Yield the last lines of the device plugins' containers, as kubelet keeps them.
+
+    Who writes to /var/log, such as the container of a collector of logs, can put a link to any file
+    in the place of one: a log is read below the real path of its own folder only.
+    """
+    namespaces = {*NAMESPACES, *request.namespaces}
+    for pod in _listed(reader, POD_LOGS, PLUGIN_POD, unseen, namespaces):
         for container in _listed(reader, f"{POD_LOGS}/{pod}", _ANY_NAME, unseen):
             folder = f"{POD_LOGS}/{pod}/{container}"
             if reader.hidden(folder):
                 unseen.append({"what": folder, "why": _NO_FOLDER})
             names = [name for name in reader.list_dir(folder) if _LOG_NAME.fullmatch(name)]
             for name in sorted(names, key=lambda one: int(one[:-4]))[-1:]:
-                yield from _end_of_log(reader, f"{folder}/{name}", lines, unseen)
+                own = _own_log(f"{reader.real_path(POD_LOGS)}/{pod}/{container}/{name}")
+                yield from _end_of_log(reader, f"{folder}/{name}", request.lines, unseen, own)
+
+
+def _own_log(place: str) -> Callable[[str], bool]:
+    """Return whether a real path is that of a container's log: its place, or Docker's file."""
+    return lambda real: real == place or DOCKER_LOG.match(real) is not None
 
 
 def _end_of_log(
-    reader: NodeReader, path: str, lines: int, unseen: list[dict[str, str]]
+    reader: NodeReader,
+    path: str,
+    lines: int,
+    unseen: list[dict[str, str]],
+    own: Callable[[str], bool],
 ) -> Iterator[Text]:
-    """Yield the last lines of a file; nothing without one."""
-    status = reader.status(path)
-    begin = max(0, (status.st_size if status else 0) - _MOST_FILE)
-    content = reader.read_bytes(path, _MOST_FILE, begin)
-    if content is None:
-        if not reader.absent(path):
-            unseen.append({"what": path, "why": "it cannot be read"})
+    """Yield the last lines of a file; nothing without one.
+
+    :param own: whether the real path of the file may be read.
+    """
+    found = reader.read_end(path, _MOST_FILE, own)
+    if found is None:
+        if reader.is_link(path) or not reader.absent(path):
+            unseen.append({"what": printable(path), "why": _NOT_OWN})
         return
+    content, size = found
+    begin = size > len(content)
     if begin:
         # Half a line: the name that marks a secret can be in the other half.
         content = content.partition(b"\n")[2]
@@ -338,4 +403,4 @@ def _end_of_log(
     tail.feed(content)
     text = tail.text()
     if text:
-        yield Text(f"logs{path[len('/var/log') :]}", path, text, begin > 0 or tail.left_out > 0)
+        yield Text(f"logs{path[len('/var/log') :]}", path, text, begin or tail.left_out > 0)

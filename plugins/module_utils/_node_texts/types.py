@@ -29,11 +29,13 @@ class Request:
     :param most: the bytes of all texts together.
     :param lines: of each log, the last ones.
     :param timeout: seconds for all logs together.
+    :param namespaces: of the cluster, in which plugins may be, in addition to the known ones.
     """
 
     most: int = 1 << 20
     lines: int = 300
     timeout: int = 60
+    namespaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,8 @@ class StateStore:
         :param timeout: seconds to wait for the lock.
         """
         lock = f"{self._path}.lock"
+        # Before the lock file is written, and again when no other run works here.
+        self._check_owner()
         with locked(lock, timeout, folder_mode=_FOLDER_MODE):
             self._check_owner()
             self._close_folders()
@@ -80,19 +82,47 @@ class StateStore:
     def _check_owner(self) -> None:
         """Check that only root can write the record, since root restores files from it.
 
+        In a folder around it that others may write, they can put another one in its place, unless
+        it is sticky, as /tmp.
+
         :raises KubegpuError: others can.
         """
-        try:
-            status = os.stat(self._folder)
-        except FileNotFoundError:
-            return
-        if status.st_uid in (0, os.geteuid()) and not status.st_mode & _WRITABLE_BY_OTHERS:
-            return
-        raise KubegpuError(
-            f"The folder {self._folder} of the node's record can be written by others than root.",
+        trusted = (0, os.geteuid())
+        folder = os.path.abspath(self._folder)
+        while folder != os.path.dirname(folder):
+            with contextlib.suppress(FileNotFoundError):
+                status = os.lstat(folder)
+                if stat.S_ISLNK(status.st_mode) and status.st_uid not in trusted:
+                    raise self._writable_by_others(folder, status)
+            folder = os.path.dirname(folder)
+        folder = os.path.realpath(self._folder)
+        sticky = 0
+        while True:
+            with contextlib.suppress(FileNotFoundError):
+                status = os.stat(folder)
+                if status.st_uid not in trusted or (
+                    status.st_mode & _WRITABLE_BY_OTHERS and not status.st_mode & sticky
+                ):
+                    raise self._writable_by_others(folder, status)
+            sticky = stat.S_ISVTX
+            if folder == os.path.dirname(folder):
+                return
+            folder = os.path.dirname(folder)
+
+    def _writable_by_others(self, folder: str, status: os.stat_result) -> KubegpuError:
+        own = folder == os.path.realpath(self._folder)
+        return KubegpuError(
+            f"The folder {folder} of the node's record can be written by others than root."
+            if own
+            else f"The folder {folder}, in which the node's record {self._path} is, can be written "
+            "by others than root.",
             evidence=f"user id {status.st_uid}, mode {stat.S_IMODE(status.st_mode):04o}",
             next_step="See that what lies in it is right, then: "
-            f"chown root: {self._folder} && chmod 700 {self._folder}.",
+            + (
+                f"chown root: {folder} && chmod 700 {folder}."
+                if own
+                else f"chown root: {folder} && chmod go-w {folder}; or give another state_path."
+            ),
         )
 
     def _close_folders(self) -> None:

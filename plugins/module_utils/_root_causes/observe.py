@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._core.printable import printable
-from .._core.redact import redact
+from .._core.redact import first_words, redact
 from .data import CAUSES, ROOT_ONLY, VERIFIED
 from .states import judge_facts
 from .types import (
@@ -31,6 +31,7 @@ from .types import (
 
 _NOT_LOADED = "driver_not_loaded"
 _MOST_TEXT = 2000
+_MOST_READ = 64 * 1024
 _ROOT = "only root can read it (become)"
 #: What facts raise that have not the form of this release.
 OTHER_FORM = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -125,7 +126,9 @@ def _observed(finding: Object, subject: Subject, severity: Any, source: str) -> 
 
 def safe_text(value: Any) -> str:
     """Return a text of a node or a pod, without secrets and without control characters."""
-    return printable(redact(str(value or "")[:_MOST_TEXT])).strip()
+    # Redacted before it is cut: half an address does not show its password.
+    text = redact(first_words(str(value or ""), _MOST_READ))
+    return printable(text[:_MOST_TEXT]).strip()
 
 
 def unseen(hosts: Iterable[Host], asked: bool) -> list[dict[str, str]]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.finding import Finding
+from .._core.redact import redact
 from .types import LayerResult
 
 # A line of ``nvidia-smi -L``.
@@ -47,5 +48,6 @@ def count_of(count: int, noun: str) -> str:
 
 def shorten(text: str) -> str:
     """Return the end of an output."""
-    text = text.strip()
+    # Redacted before it is cut: half an address does not show its password.
+    text = redact(text.strip())
     return text if len(text) <= _MOST_OUTPUT else f"...{text[-_MOST_OUTPUT:]}"

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 import tarfile
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -42,7 +43,7 @@ class TemporaryRoot:
         # A container may have written into an earlier one.
         self._remove(self.path)
         try:
-            os.makedirs(self.base, mode=0o700, exist_ok=True)
+            self._make_base()
             for name in _FOLDERS:
                 os.makedirs(os.path.join(self.path, name), exist_ok=True)
             for name in _MERGED:
@@ -52,6 +53,22 @@ class TemporaryRoot:
                     os.makedirs(os.path.realpath(target), exist_ok=True)
         except OSError as error:
             raise _unwritable(self.base, error) from error
+
+    def _make_base(self) -> None:
+        """Create the directory; root runs what is in it, so that nobody else may write to it.
+
+        :raises OSError: others can.
+        """
+        os.makedirs(self.base, mode=0o700, exist_ok=True)
+        status = os.lstat(self.base)
+        if (
+            not stat.S_ISDIR(status.st_mode)
+            or status.st_uid not in (0, os.geteuid())
+            or status.st_mode & 0o022
+        ):
+            mode = stat.S_IMODE(status.st_mode)
+            why = f"others can write to it (user id {status.st_uid}, mode {mode:04o}): remove it"
+            raise OSError(why)
 
     def copy(self, paths: Sequence[str]) -> None:
         """Copy files of the node to the same paths, following links; missing files are skipped."""
@@ -78,7 +95,7 @@ class TemporaryRoot:
     def record(self, line: str) -> None:
         """Record something to remove, for a later run in case this one is killed."""
         try:
-            os.makedirs(self.base, mode=0o700, exist_ok=True)
+            self._make_base()
             with open(os.path.join(self.base, _RECORD), "a", encoding="utf-8") as handle:
                 handle.write(f"{line}\n")
         except OSError as error:
@@ -100,6 +117,8 @@ class TemporaryRoot:
         self._remove(self.base)
 
     def _remove(self, folder: str) -> None:
+        if os.path.islink(folder):
+            os.unlink(folder)
         # Files of a mounted file system are not ours to remove.
         if os.path.isdir(folder) and not any(self._mounts()):
             shutil.rmtree(folder, ignore_errors=True)

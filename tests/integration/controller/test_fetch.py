@@ -330,6 +330,8 @@ def test_on_the_node(site, check):
     place = site.folder / "node" / NAME
     place.parent.mkdir()
     place.write_bytes(CONTENT)
+    # Others may exchange the file, so that a copy is verified and run.
+    place.parent.chmod(0o777)
     (place.parent / "sums").write_text(f"{SHA256}  {NAME}\n")
     runfile = {"path": str(place), "remote": True, "checksum": SHA256}
     right, by_file, wrong, gone, no_sums = site(
@@ -340,8 +342,11 @@ def test_on_the_node(site, check):
         {**runfile, "checksum": f"{place}.sums"},
         check=check,
     )
-    assert (right["changed"], right["path"], right["cached"]) == (False, str(place), False)
-    assert by_file["path"] == str(place)
+    assert (right["changed"], right["path"], right["cached"]) == (True, str(site.target), True)
+    assert (by_file["changed"], by_file["path"]) == (check, str(site.target))
+    assert site.target.exists() is not check
+    if not check:
+        assert site.target.read_bytes() == CONTENT and mode(site.target) == "0o700"
     assert "left where it is" in wrong["msg"] and place.exists()
     assert "is not on the node" in gone["msg"]
     assert "cannot be read on the node" in no_sums["msg"]

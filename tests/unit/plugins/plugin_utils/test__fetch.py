@@ -28,6 +28,8 @@ class StandinAction:
     def __init__(self, folder):
         self.folder = folder
         self.node = {}
+        # What is not root's alone, by its path.
+        self.others = {}
         self.server = {URL: GOOD}
         self.calls = []
         self.brought = []
@@ -57,10 +59,20 @@ class StandinAction:
         return getattr(self, name)(module_args)
 
     def stat(self, given):
+        if given.get("get_checksum") is False:
+            assert given["follow"] is False
+            kind = "isreg" if given["path"] in self.node else "isdir"
+            root = {"uid": 0, "gid": 0, "islnk": False, "woth": False, "wgrp": False, kind: True}
+            return {"stat": {**root, **self.others.get(given["path"], {})}}
         assert given["checksum_algorithm"] == "sha256"
         content = self.node.get(given["path"])
         found = {} if content is None else {"checksum": hashlib.sha256(content).hexdigest()}
         return {"stat": found}
+
+    def copy(self, given):
+        assert given["remote_src"] is True and given["mode"] == "0700"
+        self.node[given["dest"]] = self.copied(self.node[given["src"]])
+        return {}
 
     def file(self, given):
         if given["state"] == "absent":
@@ -157,3 +169,48 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(action, name):
     with pytest.raises(KubegpuError, match="names no file"):
         fetched(action, url=f"https://example.com/{name}")
     assert action.calls == []
+
+
+REMOTE = {"path": "/opt/in/x.run", "remote": True}
+
+
+def test_a_file_of_the_node_is_run_in_its_place_if_only_root_can_change_it(action):
+    action.node["/opt/in/x.run"] = GOOD
+    found = fetched(action, **REMOTE)
+    assert (found.path, found.cached, found.changed) == ("/opt/in/x.run", False, False)
+    looked = [given["path"] for name, given in action.calls if name == "stat"]
+    assert looked == ["/opt/in/x.run", "/", "/opt", "/opt/in", "/opt/in/x.run"]
+    assert {name for name, _given in action.calls} == {"stat"}
+
+
+@pytest.mark.parametrize("place", ["/", "/opt", "/opt/in", "/opt/in/x.run"])
+@pytest.mark.parametrize(
+    "other", [{"uid": 1000}, {"islnk": True}, {"woth": True}, {"gid": 7, "wgrp": True}]
+)
+def test_a_file_that_others_can_change_is_copied_and_the_copy_is_run(action, place, other):
+    """It was verified by its path and run by its path later: they change it in between."""
+    action.node["/opt/in/x.run"] = GOOD
+    action.others[place] = other
+    found = fetched(action, **REMOTE)
+    assert (found.path, found.cached, found.changed) == (f"{CACHE}/x.run", True, True)
+    assert action.node[f"{CACHE}/x.run"] == GOOD
+    folders = [given for name, given in action.calls if name == "file"]
+    assert folders == [{"path": CACHE, "state": "directory", "mode": "0700"}]
+
+
+def test_a_copy_that_is_another_file_is_not_run(action):
+    action.node["/opt/in/x.run"] = GOOD
+    action.others["/opt/in"] = {"woth": True}
+    action.copied = lambda _content: BAD
+    with pytest.raises(KubegpuError, match="not the file that was meant") as caught:
+        fetched(action, **REMOTE)
+    assert "changed meanwhile" in caught.value.cause and f"{CACHE}/x.run" not in action.node
+
+
+def test_in_check_mode_no_file_of_the_node_is_copied(action):
+    action.node["/opt/in/x.run"] = GOOD
+    action.others["/opt/in"] = {"woth": True}
+    action._task.check_mode = True
+    found = fetched(action, **REMOTE)
+    assert (found.path, found.changed) == (f"{CACHE}/x.run", True)
+    assert {name for name, _given in action.calls} == {"stat"}

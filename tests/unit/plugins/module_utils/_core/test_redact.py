@@ -13,7 +13,9 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import (
     MARK,
     addresses,
+    first_words,
     is_secret,
+    may_name_secret,
     redact,
     redact_data,
     redact_items,
@@ -446,3 +448,147 @@ def test_all_of_a_private_key_is_covered(cover, kind, head, ended):
     shown = cover(f"a: 1\n{key}" + (f"-----END {kind}-----\nlast: 3\n" if ended else ""))
     assert "hunter2" not in shown and "TUlJ" not in shown
     assert shown == f"a: 1\n{MARK}" + ("\nlast: 3\n" if ended else "")
+
+
+TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnLWh1bnRlcjI_x-y"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("curl -u admin:hunter2 https://h/x", "curl -u admin:*** https://h/x"),
+        ("curl -uadmin:hunter2 https://h/x", "curl -uadmin:*** https://h/x"),
+        ("curl --user a:hunter2 x", "curl --user a:*** x"),
+        ("curl --proxy-user=a:hunter2 x", "curl --proxy-user=a:*** x"),
+        ("curl -u 'a:b hunter2' x", "curl -u 'a:***' x"),
+        ('["curl","-u","a:hunter2","x"]', '["curl","-u","a:***","x"]'),
+        ("sshpass -p hunter2 ssh x", "sshpass -p *** ssh x"),
+        ("docker login r.example -u me -p hunter2", "docker login r.example -u me -p ***"),
+        ("machine h login me password hunter2", "machine h login me password ***"),
+        (f"got {TOKEN} x", "got *** x"),
+        (f'{{"jwt":"{TOKEN}"}}', '{"jwt":"***"}'),
+        (rf"a\n{TOKEN}", r"a\n***"),
+        ("key of NGC nvapi-hunter2hunter2hunter2-x", "key of NGC ***"),
+        ("the password is hunter2", "the password is ***"),
+        ('Password for admin was "a hunter2" x', "Password for admin was *** x"),
+        ("Your API key is: hunter2x", "Your API key is: ***"),
+        ("the value of the token is hunter2", "the value of the token is ***"),
+        ("token was set to hunter2, restart", "token was set to *** restart"),
+        ("secret -> hunter2", "secret -> ***"),
+        ("password => hunter2", "password => ***"),
+        ("'password' => 'hunter2'", "'password' => '***'"),
+        ('password := "hunter2"', "password := ***"),
+        (
+            "[{Name:A Value:b} {Name:DB_PASSWORD Value:x hunter2 ValueFrom:nil}]",
+            "[{Name:A Value:b} {Name:DB_PASSWORD Value:*** ValueFrom:nil}]",
+        ),
+        ('{"name":"DB_PASSWORD","value":"hunter2"}', '{"name":"DB_PASSWORD","value":"***"}'),
+        ('{"value":"hunter2","name":"TOKEN"}', '{"value":"***","name":"TOKEN"}'),
+        (
+            r'm="{\"name\":\"TOKEN\",\"value\":\"a hunter2\"}"',
+            r'm="{\"name\":\"TOKEN\",\"value\":\"***\"}"',
+        ),
+        ("- {name: DB_PASSWORD, value: hunter2}", "- {name: DB_PASSWORD, value: ***}"),
+        (r'{"to\u006ben": "hunter2"}', '{"token": "***"}'),
+        # Cut off.
+        ('"--token", "a hunter2', '"--token", ***'),
+        ('{"name":"TOKEN","value":"a hunter2', '{"name":"TOKEN","value":"***"'),
+    ],
+)
+def test_forms_that_no_name_before_a_value_shows(text, shown):
+    assert redact(text) == shown
+    for cover in (redact_lines, redact_yaml):
+        covered = cover(f"a: 1\n{text}\nlast: 3\n")
+        assert PW not in covered and TOKEN[-6:] not in covered
+        assert covered.startswith("a: 1\n") and covered.endswith("last: 3\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password is required",
+        "The token is expired.",
+        "token expired",
+        "Warning: secret is not found",
+        "the password is too short",
+        "volume secret was mounted in 3s",
+        "the secret of nvidia is missing",
+        "authorization is enabled",
+        "auth is RBAC",
+        "the first pass is 3",
+        "the key is 7",
+        "docker run -u 1000:1000 x",
+        "docker run --user 0:0",
+        "gitlab-runner register -u https://git.example --tag x",
+        "journalctl -u kubelet: failed",
+        "systemctl status -u x time=12:30",
+        "{Name:FOO Value:bar ValueFrom:nil}",
+        '{"name":"nvidia.com/gpu","value":"8"}',
+        "login: prompt -p",
+        "eyJ.x.y is no token",
+        "a -> b",
+        "Pulling image nvcr.io/nvidia/k8s-device-plugin:v0.17.0",
+        "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.95.05",
+        'err="secret is still being created"',
+    ],
+)
+def test_ordinary_lines_of_logs_stay(text):
+    for cover in (redact, redact_lines, redact_yaml):
+        assert cover(text) == text
+
+
+def test_names_and_values_of_pairs():
+    data = [{"name": "DB_PASSWORD", "value": PW}, {"Value": PW, "Key": "token"}]
+    assert redact_data(data) == [
+        {"name": "DB_PASSWORD", "value": MARK},
+        {"Value": MARK, "Key": "token"},
+    ]
+    assert redact_data({"name": "gpu", "value": "8"}) == {"name": "gpu", "value": "8"}
+    assert redact_items(["curl", "-u", "a:b c", "-u", "1:2"]) == [
+        "curl",
+        "-u",
+        "a:***",
+        "-u",
+        "1:2",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "env:\n- name: DB_PASSWORD\n  value: hunter2\n",
+        "env:\n  - value: hunter2\n    name: DB_PASSWORD\n",
+        "- name: DB_PASSWORD\n  value: |\n    hunter2\n    x\n",
+        "- name: DB_PASSWORD\n\n  # of the database\n  value:\n    hunter2\n",
+        '[\n  {\n    "name": "DB_PASSWORD",\n    "value": "hunter2"\n  }\n]\n',
+        "? token\n: hunter2\n",
+        "- ? token\n  :\n    hunter2\n",
+        '"to\\u006ben": hunter2\n',
+    ],
+)
+def test_yaml_with_name_and_value_in_lines_of_their_own(text):
+    rest = "next:\n- name: A\n  value: keep\nlast: 3\n"
+    shown = redact_yaml(text + rest)
+    assert PW not in shown and MARK in shown and shown.endswith(rest)
+
+
+def test_each_name_of_a_secret_is_looked_for():
+    for part in ("passw", "passphrase", "token", "secret", "credential", "authoriz", "cookie",
+                 "api-key", "access.key", "AuthKey", "KEY_DATA", "auth", "auths", "pass", "PWD",
+                 "sig", "signature", "x_key", "to-ken", "coo_kie", "to\u00e9ken"):  # fmt: skip
+        for name in (part, f"X_{part}", part.title(), f"db.{part}"):
+            assert may_name_secret(f"a {name} b") or not is_secret(name), name
+    assert not may_name_secret("NVRM: Xid (PCI:0000:05:00): 79, GPU has fallen off the bus.")
+
+
+def test_a_long_text_is_cut_between_words():
+    assert first_words("ab cd", 5) == "ab cd" and first_words("ab cd ef", 4) == "ab"
+    assert first_words("abcdef", 4) == "" and first_words("", 0) == ""
+
+
+def test_a_line_of_a_hostile_node_takes_time_in_proportion_to_its_length():
+    """16 MB took five hours: for each pair, brackets were counted from the begin."""
+    begin = time.process_time()
+    shown = redact_yaml('token="' * 100_000)
+    assert time.process_time() - begin < 20
+    assert "token" in shown

@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import contextlib
+import email.message
 import hashlib
 import http.server
+import io
 import itertools
 import os
 import signal
@@ -16,6 +18,8 @@ import socket
 import stat
 import threading
 import time
+from urllib.error import HTTPError
+from urllib.parse import urljoin
 
 import pytest
 
@@ -145,22 +149,60 @@ def test_failures_name_the_address_without_its_secrets(server, path):
     assert f"{server.server_port}/{path}?***" in caught.value.cause and caught.value.next_step
 
 
-def test_a_redirection_to_another_scheme_is_no_answer(monkeypatch):
-    """A checksum over https that comes from plain http in the end can be anybody's."""
+class Answer(io.BytesIO):
+    def __init__(self, url, content):
+        super().__init__(content)
+        self.url = url
 
-    class Answer:
-        def geturl(self):
-            return "http://h/sums"
+    def geturl(self):
+        return self.url
 
-        def __enter__(self):
-            return self
 
-        def __exit__(self, *_error):
-            return None
+class Redirecting:
+    """Addresses that redirect to the next one, as open_url answers for each."""
 
-    monkeypatch.setattr(_download, "open_url", lambda *_given, **_options: Answer())
-    with pytest.raises(KubegpuError, match="redirected to http://"):
+    def __init__(self, *places):
+        self.places = list(places)
+        self.asked = []
+
+    def __call__(self, url, follow_redirects="urllib2", **_options):
+        self.asked.append(url)
+        while self.places:
+            place = self.places.pop(0)
+            if follow_redirects == "none":
+                headers = email.message.Message()
+                headers["Location"] = place
+                raise HTTPError(url, 302, "Found", headers, io.BytesIO())
+            url = urljoin(url, place)
+        return Answer(url, b"a sum")
+
+
+@pytest.mark.parametrize(
+    ("places", "scheme"),
+    [
+        (["http://h/sums"], "http"),
+        (["http://h/sums", "https://h/sums"], "http"),
+        (["//h/a", "HTTP://h/b", "https://h/c", "https://h/d"], "http"),
+        (["file:///etc/shadow", "https://h/d"], "file"),
+    ],
+)
+def test_a_redirection_to_another_scheme_is_no_answer(monkeypatch, places, scheme):
+    """A checksum over https that comes by plain http can be anybody's, at any step."""
+    standin = Redirecting(*places)
+    monkeypatch.setattr(_download, "open_url", standin)
+    with pytest.raises(KubegpuError, match=f"redirected to {scheme}://"):
         read_text("https://h/sums", 100, 60)
+    assert not [url for url in standin.asked if not url.startswith("https://")]
+
+
+def test_redirections_within_a_scheme_are_followed_and_end(monkeypatch):
+    standin = Redirecting("/b", "//other/c", "d")
+    monkeypatch.setattr(_download, "open_url", standin)
+    assert read_text("https://h/a", 100, 60) == "a sum"
+    assert standin.asked == ["https://h/a", "https://h/b", "https://other/c", "https://other/d"]
+    monkeypatch.setattr(_download, "open_url", Redirecting(*["/again"] * 50))
+    with pytest.raises(KubegpuError, match="redirected more than 10 times"):
+        read_text("https://h/a", 100, 60)
 
 
 def test_a_file_is_saved_for_its_owner_alone(server, tmp_path):

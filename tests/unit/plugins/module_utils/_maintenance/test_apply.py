@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import ACTIVE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.types import Expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import KubeError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.timestamp import unix_time
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.apply import Maintenance
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.result import (
     build_result,
@@ -548,6 +549,7 @@ def test_kured_and_another_run_are_seen_before_anything_is_changed():
     held = {"holderIdentity": "r2: other 7 b", "renewTime": DUE, "leaseDurationSeconds": 3600}
     path = "/apis/coordination.k8s.io/v1/namespaces/kubegpu/leases/up"
     server.groups[path] = {"metadata": {"uid": "u"}, "spec": held}
+    server.server_time = unix_time(DUE)
     one = maintenance(server, lease=LeaseRequest("up"))
     assert codes(one.run()["n1"]) == ["lease_held"] and one.lease_process == "other 7 b"
     assert server.calls == []
@@ -563,6 +565,7 @@ def test_a_drain_whose_lease_another_run_has_now_ends_and_releases_nothing():
     held = {"holderIdentity": "r2: other 7 b", "renewTime": DUE, "leaseDurationSeconds": 3600}
     path = "/apis/coordination.k8s.io/v1/namespaces/kubegpu/leases/up"
     server.groups[path] = {"metadata": {"uid": "u"}, "spec": held}
+    server.server_time = unix_time(DUE)
     one = maintenance(server, limit=10, carried=carried, lease=LeaseRequest("up"))
     rows = one.run()
     assert codes(rows["n1"]) == ["lease_held"] and not one.carry(rows)

@@ -158,3 +158,44 @@ def test_a_server_that_never_takes_it_is_told():
     with pytest.raises(KubeError, match="changed"):
         lease(server).take(dry_run=False)
     assert server.calls == ["patch"] * 5
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("found", [None, held(), held(renewed="2020-01-01T00:00:00.000000Z")])
+def test_without_the_time_of_the_server_nothing_is_taken_and_nothing_written(found, dry_run):
+    """A proxy that takes out the header Date made it 1970, so that any run took a live one over."""
+    server = StandinServer(found)
+    server.server_time = None
+    with pytest.raises(KubeError, match="do not say their time") as caught:
+        lease(server).take(dry_run=dry_run)
+    assert "header Date" in caught.value.evidence and "without the proxy" in caught.value.next_step
+    assert server.lease == found and server.calls == []
+
+
+@pytest.mark.parametrize(
+    ("renewed", "duration", "free"),
+    [
+        ("9999-12-31T23:59:59.000000Z", 3600, False),
+        ("2026-11-23T11:00:00.000000Z", 10**400, False),
+        ("2026-11-23T11:00:00.000000Z", -1, False),
+        ("0001-01-01T00:00:00.000000Z", 3600, True),
+        ("0000-00-00T00:00:00Z", 3600, False),
+        ("99999-01-01T00:00:00Z", 3600, False),
+        ("2026-11-23T11:00:00Z", "3600", False),
+        ("2026-11-23T11:00:00Z", None, False),
+        ({}, 3600, False),
+    ],
+)
+def test_a_lease_with_times_that_no_run_writes_gives_a_finding(renewed, duration, free):
+    """Who may patch Leases chooses its times."""
+    found = held(renewed=renewed)
+    found["spec"]["leaseDurationSeconds"] = duration
+    server = StandinServer(found)
+    answer = lease(server).take(dry_run=False)
+    assert (answer is None) is free
+    if answer is not None:
+        assert answer.code == "lease_held" and "kubectl -n kubegpu delete lease up" in (
+            answer.next_step
+        )
+        wrong = str(renewed).startswith("9999-")
+        assert ("is 2026-11-23T12:00:00Z now" in answer.next_step) is wrong

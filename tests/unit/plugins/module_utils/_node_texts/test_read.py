@@ -7,16 +7,24 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import time
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact_lines import redact_yaml
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Ended, Hang
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.data import (
     COMMAND_LINE,
     PLUGIN_POD,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.read import read_texts
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.read import (
+    _Tail,
+    read_texts,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.types import Request
 from tests.unit.fixtures.make_tree import write
 
@@ -207,8 +215,8 @@ def test_a_setting_in_a_journal_leaves_without_its_value(node):
     ("path", "name"),
     [
         ("/var/log/fabricmanager.log", "logs/fabricmanager.log"),
-        ("/var/log/pods/a_nvidia-device-plugin-x_uid/c/0.log",
-         "logs/pods/a_nvidia-device-plugin-x_uid/c/0.log"),
+        ("/var/log/pods/kube-system_nvidia-device-plugin-x_uid/c/0.log",
+         "logs/pods/kube-system_nvidia-device-plugin-x_uid/c/0.log"),
     ],
 )  # fmt: skip
 def test_a_log_is_read_from_its_end_by_whole_lines(node, tmp_path, path, name):
@@ -285,3 +293,152 @@ def test_folders_that_cannot_be_read_and_more_files_than_are_read_are_named(node
         {"what": "20.conf, 21.conf", "why": "there are more than 20 in /etc/crio/crio.conf.d"},
         {"what": "/var/log/pods", "why": "the folder cannot be read"},
     ]
+
+
+POD = "/var/log/pods/kube-system_nvidia-device-plugin-x_uid"
+DOCKER = "/var/lib/docker/containers/" + "0a" * 32
+
+
+def link(root, path, target):
+    place = root / path.lstrip("/")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(target)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/etc/shadow",
+        "../../../../../etc/shadow",
+        "/var/lib/docker/containers/" + "0a" * 32 + "/config.v2.json",
+        "/var/log/pods/tenant_db_uid/db/0.log",
+        "/var/log/secret.log",
+    ],
+)
+@pytest.mark.parametrize(
+    "path", [f"{POD}/c/0.log", "/var/log/fabricmanager.log"], ids=["pod", "fabricmanager"]
+)
+def test_a_link_in_a_folder_of_logs_brings_no_other_file_into_the_bundle(
+    node, tmp_path, path, target
+):
+    """Who can write to /var/log, such as a collector of logs, chooses what is there."""
+    for one in ("/etc/shadow", f"{DOCKER}/config.v2.json", "/var/log/pods/tenant_db_uid/db/0.log",
+                "/var/log/secret.log"):  # fmt: skip
+        write(tmp_path, one, "root:$6$of-root\n")
+    link(tmp_path, path, target)
+    found = read_texts(node, StandinStream(), Request())
+    assert "of-root" not in json.dumps(found)
+    assert path in [one["what"] for one in found["unseen"]]
+
+
+@pytest.mark.parametrize("part", [POD, f"{POD}/c"])
+def test_a_folder_of_logs_that_is_a_link_brings_none(node, tmp_path, part):
+    write(tmp_path, f"/root/there{f'{POD}/c/0.log'[len(part) :]}", "of-root\n")
+    link(tmp_path, part, "/root/there")
+    assert "of-root" not in json.dumps(read_texts(node, StandinStream(), Request()))
+
+
+def test_another_name_of_a_file_and_a_pipe_bring_none(node, tmp_path):
+    write(tmp_path, "/etc/shadow", "of-root\n")
+    folder = tmp_path / POD.lstrip("/") / "c"
+    folder.mkdir(parents=True)
+    os.link(tmp_path / "etc/shadow", folder / "0.log")
+    os.mkfifo(tmp_path / "var/log/fabricmanager.log")
+    found = read_texts(node, StandinStream(), Request())
+    assert "of-root" not in json.dumps(found)
+    assert {one["what"] for one in found["unseen"]} == {
+        f"{POD}/c/0.log",
+        "/var/log/fabricmanager.log",
+    }
+
+
+def test_the_log_that_docker_keeps_is_read_by_kubelets_link(node, tmp_path):
+    write(tmp_path, f"{DOCKER}/{'0a' * 32}-json.log", '{"log":"ready"}\n')
+    link(tmp_path, f"{POD}/c/0.log", f"{DOCKER}/{'0a' * 32}-json.log")
+    found = read_texts(node, StandinStream(), Request())
+    assert "ready" in texts(found)[f"logs{POD[8:]}/c/0.log"]["text"] and found["unseen"] == []
+
+
+def test_logs_in_a_folder_that_an_administrator_moved_are_read(node, tmp_path):
+    write(tmp_path, "/data/pods" + f"{POD}/c/0.log"[len("/var/log/pods") :], "ready\n")
+    shutil.rmtree(tmp_path / "var/log/pods")
+    link(tmp_path, "/var/log/pods", "/data/pods")
+    assert f"logs{POD[8:]}/c/0.log" in texts(read_texts(node, StandinStream(), Request()))
+
+
+def test_pods_of_tenants_do_not_push_the_logs_of_plugins_out(node, tmp_path):
+    for number in range(40):
+        write(tmp_path, f"/var/log/pods/a-team_nvidia-device-plugin-{number}_uid/c/0.log", "x\n")
+    found = read_texts(node, StandinStream(), Request())
+    assert [name for name in texts(found) if name.startswith("logs/pods")] == [
+        "logs/pods/kubegpu_kubegpu-nvidia-device-plugin-x_uid/plugin/1.log"
+    ]
+    assert [one["why"] for one in found["unseen"]] == [
+        "a pod with the name of a plugin is in another namespace than those of plugins; if it is "
+        "one, add its namespace to namespaces"
+    ]
+    asked = texts(read_texts(node, StandinStream(), Request(namespaces=("a-team",))))
+    assert "logs/pods/a-team_nvidia-device-plugin-1_uid/c/0.log" in asked
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # Half an address has no @, and other forms end with a quote or a bracket.
+        "GET https://ops:{}@mirror.example/x failed",
+        "proxy=ops:{}@proxy.example:3128",
+        "curl -u ops:{} https://mirror.example",
+        'run "--token", "long {}" x',
+        "password: '{}'",
+        '{{"name": "DB_PASSWORD", "value": "{}"}}',
+        "{{Name:DB_PASSWORD Value:{} ValueFrom:nil}}",
+    ],
+)
+@pytest.mark.parametrize("whole", [16 * 1024, 600])
+def test_a_line_is_redacted_before_it_is_cut(node, line, whole):
+    """The begin of the line shrinks by redaction, so that its end is shown."""
+    begin, _rest, _end = line.partition("{}")
+    long = "password=" + "p" * (whole - len(begin) - 30) + " "
+    for more in range(12, 36, 4):
+        text = long + "x" * (more - 12) + " " + line.format(SECRET * 4)
+        stream = StandinStream(kubelet=f"{text}\nlast\n")
+        shown = texts(read_texts(node, stream, Request()))["logs/kubelet.log"]["text"]
+        assert SECRET[:4] not in shown and shown.endswith("last\n"), more
+
+
+def test_a_line_without_blanks_that_is_too_long_is_left_out(node):
+    stream = StandinStream(kubelet="https://ops:" + SECRET * 5000 + "@x\nlast\n")
+    shown = texts(read_texts(node, stream, Request()))["logs/kubelet.log"]["text"]
+    assert shown == (
+        "[... a line of more than 16384 bytes without a blank is left out ...]\nlast\n"
+    )
+
+
+def test_a_file_that_is_cut_ends_with_a_whole_line(node, tmp_path):
+    address = f"mirror: https://ops:{SECRET * 4}@mirror.example\n"
+    size = 128 * 1024
+    for more in (14, 20, 30, 40):
+        text = f"a: {'b' * 96}\n" * (size // 100 + 1)
+        write(tmp_path, "/var/lib/kubelet/config.yaml", text[: size - more] + "\n" + address * 3)
+        one = texts(read_texts(node, StandinStream(), Request()))
+        shown = one["config/var/lib/kubelet/config.yaml"]["text"]
+        assert SECRET[:4] not in shown and "left out" in shown
+
+
+def test_what_the_node_has_redacted_stays_as_it_is(node):
+    """The controller does not redact it again."""
+    found = texts(read_texts(node, StandinStream(), Request()))
+    assert len(found) == 9
+    for one in found.values():
+        assert printable(redact_yaml(one["text"])) == one["text"], one["name"]
+
+
+def test_more_long_lines_than_are_kept_cost_little(node):
+    """16 MiB in lines of 20 kB; only those that are kept are redacted."""
+    tail = _Tail(5)
+    line = b'token="' * 3000 + b"\n"
+    begin = time.process_time()
+    for _number in range(800):
+        tail.feed(line)
+    tail.text()
+    assert time.process_time() - begin < 5

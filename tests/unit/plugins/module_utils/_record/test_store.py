@@ -226,6 +226,64 @@ def test_a_record_that_others_can_write_is_refused(admins, mode):
     assert admins.absent() is Undo.RESTORE
 
 
+def test_a_lock_is_not_written_into_a_folder_of_others(admins):
+    """It would empty a file that has a second name there."""
+    admins.present()
+    lock = admins.state.with_name(f"{admins.state.name}.lock")
+    lock.unlink(missing_ok=True)
+    os.link(admins.file, lock)
+    admins.state.parent.chmod(0o777)
+    with pytest.raises(KubegpuError, match="can be written by others"):
+        admins.absent()
+    assert admins.file.read_bytes() == b"ours"
+    admins.state.parent.chmod(0o700)
+    with pytest.raises(KubegpuError, match="no file of its own"):
+        admins.absent()
+    assert admins.file.read_bytes() == b"ours"
+
+
+@pytest.mark.parametrize(("mode", "refused"), [(0o777, True), (0o1777, False), (0o755, False)])
+def test_a_record_in_a_folder_that_others_may_exchange_is_refused(tmp_path, mode, refused):
+    around = tmp_path / "around"
+    around.mkdir()
+    (around / "state").mkdir(mode=0o700)
+    around.chmod(mode)
+    store = StateStore(str(around / "state" / "state.json"))
+    if not refused:
+        with store.transaction():
+            store.put("a", 1)
+        return
+    with (
+        pytest.raises(KubegpuError, match="in which the node's record") as caught,
+        store.transaction(),
+    ):
+        store.put("a", 1)
+    assert f"chmod go-w {around}" in caught.value.next_step
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.parametrize("part", ["", "/state"])
+def test_a_record_in_a_folder_of_another_user_is_refused(tmp_path, part):
+    (tmp_path / "around" / "state").mkdir(parents=True, mode=0o700)
+    os.chown(f"{tmp_path}/around{part}", 65534, 65534)
+    store = StateStore(str(tmp_path / "around" / "state" / "state.json"))
+    with pytest.raises(KubegpuError, match="by others than root"), store.transaction():
+        store.put("a", 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
+def test_a_record_behind_a_link_of_another_user_is_refused(tmp_path):
+    (tmp_path / "state").mkdir(mode=0o700)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "state")
+    store = StateStore(str(link / "state.json"))
+    with store.transaction():
+        store.put("a", 1)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(KubegpuError, match="by others than root"), store.transaction():
+        store.put("a", 2)
+
+
 def test_nobody_else_sees_the_names_of_backups(admins):
     admins.present()
     assert stat.S_IMODE(admins.state.parent.stat().st_mode) == 0o700

@@ -134,3 +134,30 @@ def test_what_is_no_archive_of_an_image(tmp_path, content):
     with pytest.raises(KubegpuError) as caught:
         image_names(str(path))
     assert str(path) in str(caught.value) and "docker save" in caught.value.next_step
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+@pytest.mark.parametrize("call", ["make", "record"])
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path, mode, call):
+    """Root runs programs from it."""
+    base = tmp_path / "base"
+    base.mkdir()
+    base.chmod(mode)
+    root = TemporaryRoot(str(base))
+    with pytest.raises(KubegpuError, match="cannot be written") as caught:
+        root.make() if call == "make" else root.record("x")
+    assert "others can write to it" in caught.value.evidence and not list(base.iterdir())
+
+
+def test_a_link_in_the_place_of_the_folder_or_of_the_root_is_not_followed(tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "kept").write_text("x")
+    (tmp_path / "base").symlink_to(other)
+    with pytest.raises(KubegpuError, match="cannot be written"):
+        TemporaryRoot(str(tmp_path / "base")).make()
+    (tmp_path / "own").mkdir(mode=0o700)
+    (tmp_path / "own" / "rootfs").symlink_to(other)
+    TemporaryRoot(str(tmp_path / "own")).make()
+    assert sorted(one.name for one in other.iterdir()) == ["kept"]
+    assert not (tmp_path / "own" / "rootfs").is_symlink()
