@@ -78,7 +78,7 @@ def read_node(
         events, logs, why = read_logs(reader, stream, request, clock)
         unseen += why
     boot_id = reader.read_line("/proc/sys/kernel/random/boot_id")
-    return Node(gpus, smi, events, logs, tuple(unseen), boot_id)
+    return Node(gpus, smi, events, logs, tuple(unseen), boot_id, time.time())
 
 
 def read_pci_gpus(

@@ -148,6 +148,8 @@ class Node:
     logs: tuple[BootLog, ...] = ()
     unseen: tuple[tuple[str, str], ...] = ()
     boot_id: str | None = None
+    #: Unix time of the node; 0 is unknown.
+    now: float = 0.0
 
 
 @dataclass(frozen=True)

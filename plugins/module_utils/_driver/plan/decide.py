@@ -15,6 +15,7 @@ from ..._nvidia.checksum import file_name
 from ..._nvidia.runfile import check_driver
 from ..types import Request, branch_of
 from . import gpu_support as rules
+from . import vgpu
 from .decision import PLACES, DecisionInput, Target, capitalize_first
 from .gpu_support import Gpu
 from .secure_boot import check_secure_boot
@@ -51,7 +52,7 @@ def decide(inputs: DecisionInput) -> Target:
             '"YYYY-MM-DD"}}.',
         )
     kept = _keep_installed(inputs, asked)
-    if kept:
+    if kept and vgpu.is_kept(inputs, works=_serves_all_gpus(inputs)):
         return replace(kept, warnings=(*notes, *kept.warnings))
     _check_guest(inputs, runfile)
     _check_legacy(inputs)
@@ -133,7 +134,7 @@ def _resolve_version(
     return (
         replace(inputs, request=request),
         {**runfile, "version": version},
-        _host_branch_warning(inputs, version),
+        vgpu.warnings(inputs, version),
     )
 
 
@@ -148,16 +149,6 @@ def _check_same_branch(request: Request) -> None:
             f"{branch_of(request.version)}.",
             "let them agree, or leave the branch at auto.",
         )
-
-
-def _host_branch_warning(inputs: DecisionInput, version: str) -> tuple[str, ...]:
-    host = rules.host_branch(inputs.gpus)
-    if not inputs.guest or host is None or host == branch_of(version):
-        return ()
-    return (
-        f"The vGPU host's driver is of branch {host}, the guest driver given is {version}: look "
-        "in NVIDIA's vGPU release notes whether they go together.",
-    )
 
 
 def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
@@ -191,7 +182,10 @@ def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
             f"{capitalize_first(installed.title)} serves {rules.describe_gpus(inputs.gpus)}: kept, "
             "as nothing else was asked for."
         )
-    warnings = [rules.support_warning(installed.branch, inputs.data, request.today)]
+    warnings = [
+        vgpu.support_warning(inputs, installed.branch),
+        *vgpu.warnings(inputs, installed.version),
+    ]
     instead = replacement(inputs.system, installed.branch, inputs.data)
     if installed.source == DISTRO and instead:
         warnings.append(
@@ -257,9 +251,10 @@ def _check_guest(inputs: DecisionInput, runfile: Mapping[str, Any] | None) -> No
         which = "of the host's branch"
     arch = inputs.system.arch or "x86_64"
     name = f"NVIDIA-Linux-{arch}-{guest.host_version or '<version>'}-grid.run"
+    why = vgpu.misfit(inputs, inputs.installed.version) if inputs.installed else ""
     raise Refusal(
-        f"{guest.name} is a virtual GPU (vGPU) of this guest: {seen}. No data-centre driver works "
-        "in a vGPU guest.",
+        f"{guest.name} is a virtual GPU (vGPU) of this guest: {seen}. "
+        f"{why or 'No data-centre driver works in a vGPU guest.'}",
         f"get the GRID guest driver {which} from the licence portal or the cloud provider "
         f"({name}, or the guest version that its release notes name) and give it as "
         "nvidia_driver_runfile with path or url, and checksum.",

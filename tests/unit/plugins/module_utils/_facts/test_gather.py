@@ -51,8 +51,8 @@ GPU_KEYS = (
     "address vendor vendor_id device_id subsystem_vendor_id subsystem_device_id class generation "
     "product kernel_driver virtual_function vgpu"
 )
-NO_GUEST = (False, None, None)
-CANNOT_TELL = (None, None, None)
+NO_GUEST = (False, None, None, None)
+CANNOT_TELL = (None, None, None, None)
 
 # Machine: vendor, GPUs, generation, product, vGPU, NVSwitches, problems besides the missing
 # container runtime.
@@ -64,7 +64,7 @@ EXPECTED: dict[str, tuple[str, int, str, str | None, tuple[Any, ...], int, list[
         1,
         "turing",
         "GRID T4",
-        (True, "460.16", "r460_00"),
+        (True, "460.16", "r460_00", None),
         0,
         ["vgpu_guest_without_grid_driver"],
     ),
@@ -82,7 +82,7 @@ EXPECTED: dict[str, tuple[str, int, str, str | None, tuple[Any, ...], int, list[
         1,
         "ampere",
         "A10",
-        (True, "535.129.03", "r535_00"),
+        (True, "535.129.03", "r535_00", None),
         0,
         ["vgpu_guest_without_grid_driver"],
     ),

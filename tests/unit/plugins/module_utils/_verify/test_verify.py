@@ -23,7 +23,8 @@ def test_check_mode_starts_no_container(tmp_path, monkeypatch, check, started):
         "driver_version": "", "cdi": False, "require_default": [], "layers": list(NODE_LAYERS),
         **{name: getattr(probe.options, name) for name in (
             "container", "engines", "runtime_path", "image", "pull", "command", "expect",
-            "devices", "timeout", "image_timeout", "fabric", "fabric_timeout", "containerd_socket",
+            "devices", "timeout", "image_timeout", "fabric", "fabric_timeout",
+            "licence_timeout", "containerd_socket",
         )},
         "name": "nvidia", "image_archive": None, "metrics": False, "driver_timeout": 60,
         "driver_hang": None,
@@ -53,7 +54,8 @@ def test_a_driver_that_hangs_is_asked_once_by_all_together(tmp_path, monkeypatch
         "driver_version": "", "cdi": False, "require_default": [], "layers": list(NODE_LAYERS),
         **{name: getattr(probe.options, name) for name in (
             "container", "engines", "runtime_path", "image", "pull", "command", "expect",
-            "devices", "timeout", "image_timeout", "fabric", "fabric_timeout", "containerd_socket",
+            "devices", "timeout", "image_timeout", "fabric", "fabric_timeout",
+            "licence_timeout", "containerd_socket",
         )},
         "name": "nvidia", "image_archive": None, "metrics": False, "driver_timeout": 7,
         "driver_hang": HANG,
@@ -86,7 +88,8 @@ def test_a_driver_that_hangs_while_its_fabric_is_waited_for_is_reported(tmp_path
         "driver_version": "", "cdi": False, "require_default": [], "layers": list(NODE_LAYERS),
         **{name: getattr(probe.options, name) for name in (
             "container", "engines", "runtime_path", "image", "pull", "command", "expect",
-            "devices", "timeout", "image_timeout", "fabric", "fabric_timeout", "containerd_socket",
+            "devices", "timeout", "image_timeout", "fabric", "fabric_timeout",
+            "licence_timeout", "containerd_socket",
         )},
         "name": "nvidia", "image_archive": None, "metrics": False, "driver_timeout": 7,
         "driver_hang": None,
