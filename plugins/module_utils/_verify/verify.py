@@ -71,7 +71,7 @@ def verify_node(
     )
     node = read(hang=read_hang(params["driver_hang"]))
     options = read_probe_options(params)
-    if NVML in options.layers and unlicensed(node["gpus"]):
+    if NVML in params["layers"] and unlicensed(node["gpus"]):
         hang = await_licences(dependencies.reader, node, options)
         node = read(hang=hang)
     if node.get("driver_hang"):

@@ -73,7 +73,7 @@ EXPECTED: dict[str, tuple[str, int, str, str | None, tuple[Any, ...], int, list[
         1,
         "turing",
         "GRID T4",
-        (True, None, None),
+        (True, None, None, None),
         0,
         ["vgpu_guest_without_grid_driver"],
     ),
