@@ -105,17 +105,22 @@ def vgpu_guest(evidence: Evidence, reported: str = "") -> Finding | None:
 
 def missing_licence(name: str, licence: Mapping[str, Any]) -> Finding:
     """Return the finding for a guest's GPU without a licence."""
-    cause = (
-        f"The virtual GPU {name} has no licence: the driver reduces its performance, and CUDA "
-        "programs can fail with 'busy or unavailable'."
-    )
     if licence["state"] == GRACE:
-        cause = (
+        return Finding(
+            VGPU_UNLICENSED,
             f"The virtual GPU {name} has no licence. It still has its full performance; some time "
             "after the driver was loaded (20 minutes according to NVIDIA's documentation) the "
-            "driver reduces it."
+            "driver reduces it.",
+            licence_evidence(licence),
+            LICENCE_STEP,
         )
-    return Finding(VGPU_UNLICENSED, cause, licence_evidence(licence), LICENCE_STEP)
+    return Finding(
+        VGPU_UNLICENSED,
+        f"The virtual GPU {name} has no licence: the driver reduces its performance, and CUDA "
+        "programs can fail with 'busy or unavailable'.",
+        licence_evidence(licence),
+        LICENCE_STEP,
+    )
 
 
 def unlicensed_guest(gpus: Sequence[Mapping[str, Any]]) -> Finding | None:

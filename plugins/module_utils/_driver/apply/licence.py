@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +26,7 @@ _STAYS = " The driver, gridd.conf and the token stay as they were requested."
 
 
 def await_licence(
-    context: Context,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
+    context: Context, clock: Callable[[], float], sleep: Callable[[float], None]
 ) -> None:
     """Wait until each virtual GPU has a licence, if one was requested for this guest.
 

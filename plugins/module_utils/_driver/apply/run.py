@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -279,7 +280,7 @@ def _finish_present(context: Context) -> dict[str, Any]:
         if not reboot:
             units.restore_mig(context)
             # Last: the driver is complete whether the guest gets a licence or not.
-            await_licence(context)
+            await_licence(context, time.monotonic, time.sleep)
     return {**_build_result(context, record, loaded, reboot), "changed": True}
 
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vgpu_licence import (
+    read_licence,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import collect, verify
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS
+from tests.unit.fixtures.node_facts import P4
 from tests.unit.fixtures.probed_node import collector, facts
 
 
