@@ -52,9 +52,7 @@ def await_licence(
 
 
 def _devices(context: Context) -> Sequence[Mapping[str, Any]]:
-    answer, _hang = context.reader.ask(["nvidia-smi", "-q", "-x"], _ANSWER)
-    if answer is None:
-        return ()
+    answer = context.run(["nvidia-smi", "-q", "-x"], timeout=_ANSWER)
     try:
         devices: Sequence[Mapping[str, Any]] = from_smi(answer.stdout)["devices"]
     except ValueError:

@@ -31,6 +31,7 @@ from tests.unit.plugins.module_utils._hardware.test_nvml import (
     SMI_STANDIN_535_54_03,
     StandinNvml,
 )
+from tests.unit.plugins.module_utils._hardware.test_vgpu_licence import GUEST
 
 # DESIGN section 3, and what the roles were promised beside it.
 KEYS = {
@@ -189,6 +190,21 @@ class Node(NodeReader):
 
     def import_library(self, module: str) -> Any | None:
         return self.library
+
+
+def test_the_licence_of_a_guest(tmp_path: Path) -> None:
+    place = make_machine(tmp_path, MACHINES["a10-2q"])
+    for status, state, problem in (
+        ("Unlicensed (Restricted)", "unlicensed", True),
+        ("Licensed (Expiry: Permanent)", "licensed", False),
+    ):
+        smi = GUEST.format(mode="VGPU", status=status).replace("00000002:00:00.0", "0:00:07.0")
+        node = gather(Node(place, nvidia_smi=Result(0, smi, "")), RuntimePaths())
+        (gpu,) = node["gpus"]
+        assert gpu["vgpu"]["licence"]["state"] == state
+        assert [set(one) & {"licence"} for one in node["nvml"]["devices"]] == [set()]
+        codes = [one["code"] for one in node["problems"]]
+        assert ("vgpu_unlicensed" in codes) == problem
 
 
 GPU = [{"vendor": "nvidia"}]
