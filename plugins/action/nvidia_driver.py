@@ -17,6 +17,7 @@ from ansible.errors import AnsibleError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.failures import (
     lacks_dkms,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.types import GRIDD_UNIT
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
@@ -124,7 +125,9 @@ class _DriverChange:
             if self._options.get("state") == "absent":
                 raise
             raise self._roll_back(error, tasks["runfile"] is not None) from error
-        finished = self._module("finish", what="NVIDIA driver: initial RAM disk and module")
+        guest = GRIDD_UNIT in plan["plan"]["services"] and self._options.get("licence")
+        last = ", module and licence" if guest else " and module"
+        finished = self._module("finish", what=f"NVIDIA driver: initial RAM disk{last}")
         # ``changed`` and the plan are those of the phase plan.
         changed = self._result["changed"]
         self._result.update(finished)

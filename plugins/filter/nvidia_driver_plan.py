@@ -120,8 +120,9 @@ options:
     default: []
   licence:
     description:
-      - Licence of a vGPU guest, with C(server), C(port), C(feature_type), C(token_path) (a file on
-        the controller) and C(token_sha256).
+      - Licence (license) of a vGPU guest, with C(server), C(port), C(feature_type), C(token_path)
+        (a file on the controller), C(token_sha256) and C(timeout), the seconds that the module
+        waits for the licence after a change (120; V(0) does not wait).
     type: dict
     default: {}
   manage_repository:

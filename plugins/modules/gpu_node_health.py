@@ -170,6 +170,8 @@ gpus:
       the memory errors that C(amdgpu) counts.
     - C(recovery), C(ecc), C(remapped_rows), C(retired_pages), C(temperature) (in degrees Celsius),
       C(clocks), C(mig) and C(fabric) are those of C(nvidia-smi), if it told them.
+    - C(licence) (license) has C(product), C(status), C(state) and C(expiry) of a virtual GPU, as
+      C(vgpu.licence) of M(kubegpu.nodes.gpu_node_facts). All are V(null) for a whole GPU.
   returned: success
   type: list
   elements: dict

@@ -158,6 +158,12 @@ options:
       fails.
     type: int
     default: 120
+  licence_timeout:
+    description: >-
+      Seconds that the virtual GPUs of a vGPU guest may take to acquire their licence (license),
+      before the layer C(nvml) fails. A whole GPU needs none, and is not waited for.
+    type: int
+    default: 60
   driver_timeout:
     description: Seconds for the driver to answer.
     type: int
@@ -343,6 +349,7 @@ _ARGUMENT_SPEC = {
     "image_timeout": {"type": "int", "default": 600},
     "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
     "fabric_timeout": {"type": "int", "default": 120},
+    "licence_timeout": {"type": "int", "default": 60},
     "driver_timeout": {"type": "int", "default": NVML_SECONDS},
     "driver_hang": {"type": "dict", "options": HANG_ARGUMENTS},
     "containerd_socket": {"type": "path", "default": "/run/containerd/containerd.sock"},

@@ -166,9 +166,12 @@ options:
     default: []
   licence:
     description:
-      - Licence of a vGPU guest, for C(/etc/nvidia/gridd.conf), with the keys of the filter
-        P(kubegpu.nodes.nvidia_driver_plan#filter). C(token_path) is the path of the
+      - Licence (license) of a vGPU guest, for C(/etc/nvidia/gridd.conf), with the keys of the
+        filter P(kubegpu.nodes.nvidia_driver_plan#filter). C(token_path) is the path of the
         token on the controller.
+      - After a change the module waits until the guest has the licence, at most C(timeout) seconds
+        (120; V(0) does not wait), and fails if it has none. The driver and its files stay as
+        requested. It does not wait if the driver runs only after a reboot, or in check mode.
     type: dict
     default: {}
   repository_name:

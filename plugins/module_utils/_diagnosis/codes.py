@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 VGPU_GUEST = "vgpu_guest_without_grid_driver"
+VGPU_BRANCH = "vgpu_driver_incompatible"
 WHOLE_GPU = "grid_driver_on_whole_gpu"
 GPU_UNSUPPORTED = "gpu_unsupported"
 WRONG_MODULES = "wrong_kernel_modules"

@@ -10,11 +10,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
 from .._hardware.kernel_drivers import kernel_drivers
+from .._hardware.vgpu_licence import GRACE, unlicensed
 from .codes import BUILD_FAILED, MISMATCH, NOUVEAU, VGPU_GUEST
 from .evidence_types import Evidence, Gpu, find_line
 
@@ -30,6 +31,20 @@ _MISMATCH_VERSIONS = re.compile(
 )
 
 
+VGPU_UNLICENSED = "vgpu_unlicensed"
+#: What to look at where a guest gets no licence.
+LICENCE_STEP = (
+    "Look at journalctl --unit nvidia-gridd. Check the token in /etc/nvidia/ClientConfigToken (or, "
+    "with a legacy licence server, ServerAddress) and FeatureType in /etc/nvidia/gridd.conf, the "
+    "node's clock (timedatectl), and that the licence server is reachable from the node and has a "
+    "licence left. The role nvidia_driver writes both files (nvidia_driver_licence)."
+)
+#: How to get the driver that fits the host's.
+GUEST_DRIVER_STEP = (
+    "Run kubegpu.nodes.plan for this node: it names the host's driver. Install the GRID guest "
+    "driver of the host's branch (nvidia_driver_source: runfile, nvidia_driver_runfile), from the "
+    "licence portal or the cloud provider, or have the host's vGPU manager updated."
+)
 NO_RUNTIME = Finding(
     "no_container_runtime",
     "No container runtime is on this node.",
@@ -87,6 +102,37 @@ def vgpu_guest(evidence: Evidence, reported: str = "") -> Finding | None:
         "Get NVIDIA-Linux-<arch>-<version>-grid.run of that branch from the licence portal or the "
         "cloud provider, and give it as runfile.",
     )
+
+
+def missing_licence(name: str, licence: Mapping[str, Any]) -> Finding:
+    """Return the finding for a guest's GPU without a licence."""
+    if licence["state"] == GRACE:
+        return Finding(
+            VGPU_UNLICENSED,
+            f"The virtual GPU {name} has no licence. It still has its full performance; some time "
+            "after the driver was loaded (20 minutes according to NVIDIA's documentation) the "
+            "driver reduces it.",
+            licence_evidence(licence),
+            LICENCE_STEP,
+        )
+    return Finding(
+        VGPU_UNLICENSED,
+        f"The virtual GPU {name} has no licence: the driver reduces its performance, and CUDA "
+        "programs can fail with 'busy or unavailable'.",
+        licence_evidence(licence),
+        LICENCE_STEP,
+    )
+
+
+def unlicensed_guest(gpus: Sequence[Mapping[str, Any]]) -> Finding | None:
+    """Return the finding for the first GPU of the fact ``gpus`` that has no licence."""
+    found = unlicensed(gpus)
+    return missing_licence(found[0]["address"], found[0]["vgpu"]["licence"]) if found else None
+
+
+def licence_evidence(licence: Mapping[str, Any]) -> str:
+    product = f" ({licence['product']})" if licence["product"] else ""
+    return f"nvidia-smi: License Status: {licence['status']}{product}"
 
 
 def kernel_driver_loaded(evidence: Evidence) -> Finding | None:

@@ -27,11 +27,12 @@ from .codes import (
     OTHER_KERNEL,
     SECURE_BOOT,
     UNKNOWN,
+    VGPU_BRANCH,
     VGPU_GUEST,
     WHOLE_GPU,
     WRONG_MODULES,
 )
-from .common import kernel_driver_loaded, library_mismatch, vgpu_guest
+from .common import GUEST_DRIVER_STEP, kernel_driver_loaded, library_mismatch, vgpu_guest
 from .evidence_types import Evidence, Gpu, find_line, plain_line
 
 _GPU_LINE = re.compile(
@@ -81,6 +82,22 @@ def mok_steps(os_id: str, key: str | None, enrolled: bool | None) -> str:
         "Continue, Yes, and give the password. 3. Run again. Without a console: take the "
         "distribution's prebuilt signed modules (Ubuntu's linux-modules-nvidia-*), or turn Secure "
         "Boot off in the firmware."
+    )
+
+
+def _refused_by_host(evidence: Evidence) -> Finding | None:
+    text = f"{evidence.output}\n{evidence.kernel_log}"
+    line = find_line(text, r"Guest driver is incompatible with host driver")
+    if not line:
+        return None
+    host = next((gpu.host_version for gpu in evidence.gpus if gpu.host_version), None)
+    guest = evidence.loaded or evidence.wanted or evidence.installed
+    return Finding(
+        VGPU_BRANCH,
+        f"The guest's driver{f' {guest}' if guest else ''} does not fit the driver"
+        f"{f' {host}' if host else ''} of the vGPU host: the virtual GPU does not start.",
+        line,
+        GUEST_DRIVER_STEP,
     )
 
 
@@ -368,6 +385,6 @@ def _unknown(evidence: Evidence) -> Finding:
     )
 
 
-_GPU_RULES = (_vgpu, _whole_gpu, _unsupported)
+_GPU_RULES = (_refused_by_host, _vgpu, _whole_gpu, _unsupported)
 _LOAD_RULES = (_secure_boot, _blocked, kernel_driver_loaded, _other_driver)
 _LAST_RULES = (_in_use, library_mismatch, _old_in_use, _other_kernel, _environment, _missing)

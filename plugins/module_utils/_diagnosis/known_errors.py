@@ -14,14 +14,17 @@ from typing import Any
 from .._core.errors import InputError
 from .._core.finding import Finding
 from .._hardware.pci import generation, product
+from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
 from .._nvidia.driver_branches import GENERATIONS
 from .codes import UNKNOWN
+from .common import missing_licence
 from .driver import diagnose
 from .evidence_types import Evidence, Gpu
 from .known_error_types import KnownText
 from .known_errors_data import (
+    BUSY,
     CUDA_CONDITION,
     CUDA_RUNTIME,
     FAILURES,
@@ -98,6 +101,8 @@ def _finding(
         if driver:
             cause += f" It is {driver}, {_newest(driver, data)}."
         return Finding(row.code, cause, evidence(text, match), step)
+    if row.code == BUSY:
+        return _busy(finding(row, match, text), gpus)
     if row.code == UNSUPPORTED and not gpus:
         return _unsupported(row, match, text, evidence(text, match))
     if row.driver:
@@ -114,6 +119,25 @@ def _finding(
             # What was not looked at is no evidence.
             return found if gpus else replace(found, evidence=evidence(text, match))
     return finding(row, match, text)
+
+
+def _busy(found: Finding, gpus: Sequence[Mapping[str, Any]]) -> Finding:
+    """Return why a GPU is busy or unavailable: in a guest without a licence that is the cause."""
+    nvidia = [gpu for gpu in gpus if gpu["vendor"] == "nvidia"]
+    for gpu in nvidia:
+        if licence_state(gpu) == UNLICENSED:
+            cause = missing_licence(gpu["address"], gpu["vgpu"]["licence"])
+            return replace(cause, evidence=f"{found.evidence}; {cause.evidence}")
+    if nvidia and all(
+        gpu["vgpu"]["guest"] is False or licence_state(gpu) == LICENSED for gpu in nvidia
+    ):
+        return found
+    return replace(
+        found,
+        cause=f"{found.cause} A virtual GPU (vGPU) without a licence fails so as well.",
+        next_step=f"{found.next_step} In a guest with a vGPU look at License Status in "
+        "nvidia-smi -q.",
+    )
 
 
 def _requirement(

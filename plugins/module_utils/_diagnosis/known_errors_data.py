@@ -29,6 +29,8 @@ _REBOOT = (
 CUDA_CONDITION = "unmet_requirement"
 CUDA_RUNTIME = "cuda_driver_insufficient"
 UNSUPPORTED = "gpu_unsupported"
+#: In a guest whose virtual GPU has no licence, that is the cause.
+BUSY = "gpu_busy"
 
 _GENERAL = (
     KnownText(
@@ -123,7 +125,7 @@ _GENERAL = (
         "github.com/gpustack/gpustack/issues/1254",
     ),
     KnownText(
-        "gpu_busy",
+        BUSY,
         r"CUDA-capable device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy",
         "a CUDA program",
         "Another program holds the GPU alone, its compute mode is exclusive or prohibited, or its "

@@ -23,6 +23,8 @@ from .._nvidia.xids_data import (
     RESET_STEP,
     SOURCE,
 )
+from .codes import VGPU_BRANCH
+from .common import GUEST_DRIVER_STEP
 from .known_error_types import KnownText
 
 _MODULES = "github.com/NVIDIA/open-gpu-kernel-modules 595.45.04: "
@@ -183,6 +185,20 @@ KERNEL = (
         "NVRM: GPU0 RmInitAdapter: Cannot initialize GSP firmware RM",
         f"{_MODULES}src/nvidia/arch/nvalloc/unix/src/osinit.c",
         READ,
+        covers=("no_devices", "gpu_init_failed", "gpu_probe_failed"),
+    ),
+    KnownText(
+        VGPU_BRANCH,
+        r"(?:\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{4,16})[^)\n]{0,40}\): 78\b[^\n]{0,80}?)?"
+        r"Guest driver is incompatible with host driver",
+        _KERNEL,
+        "The driver of this guest does not fit the driver of the vGPU host: the virtual GPU "
+        "{address} does not start.",
+        GUEST_DRIVER_STEP,
+        "NVRM: Xid (PCI:0002:00:00): 78, pid='<unknown>', name=<unknown>, Guest driver is "
+        "incompatible with host driver",
+        "github.com/skypilot-org/skypilot/issues/10468",
+        "2026-11-27",
         covers=("no_devices", "gpu_init_failed", "gpu_probe_failed"),
     ),
     KnownText(

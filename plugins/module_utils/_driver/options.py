@@ -14,7 +14,7 @@ from .._core.checks import wrong_value
 from .._core.errors import InputError
 from .._core.options import REPOSITORY_KEYS, argument_spec, read_arguments
 from .._nvidia.driver_branches import DriverData, driver_data, is_date
-from .plan.config_texts import gridd, options
+from .plan.config_texts import gridd, licence_timeout, options
 from .plan.memory_mode import check as check_memory
 from .types import Request
 
@@ -102,6 +102,7 @@ def _check(request: Request) -> None:
     options(request.module_options, debian=False)
     check_memory(request)
     gridd(request.licence)
+    licence_timeout(request.licence)
 
 
 def _wrong(name: str, value: Any, expectation: str) -> InputError:

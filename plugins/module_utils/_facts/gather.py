@@ -29,6 +29,7 @@ from .._exporter.data import UNITS as _EXPORTER_UNITS
 from .._exporter.facts import read_exporter
 from .._exporter.record import RECORD
 from .._hardware.pci import count_nvswitches, find_gpus
+from .._hardware.vgpu_licence import with_licences
 from .._host.bounded import Hang
 from .._host.command import NOT_FOUND, Result
 from .._mig.boot_paths import BOOT_PATHS
@@ -107,6 +108,7 @@ def gather(
     runtimes, runtime_problems = _read_runtimes(
         runtime_reader, units, paths, packages, starts, record, fresh=fresh
     )
+    gpus, nvml = with_licences(gpus, nvml)
     node: dict[str, Any] = {
         "os": system,
         "python": read_python(reader),

@@ -52,6 +52,7 @@ def _of_gpus(node: Mapping[str, Any], nvml_error: str) -> list[Finding | None]:
         *(_unknown(gpu) for gpu in gpus),
         *(_legacy(gpu) for gpu in gpus),
         common.vgpu_guest(evidence),
+        common.unlicensed_guest(gpus),
         common.kernel_driver_loaded(evidence),
         common.library_mismatch(evidence) or _not_answering(node, nvml_error),
         _pending_reboot(node),

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from .vgpu_licence import licence_of_features, read_licence
 
 #: The status of nvidia-smi that comes with a whole document (NVML_ERROR_CORRUPTED_INFOROM).
 INFOROM_CORRUPT = 14
@@ -80,6 +82,10 @@ def _nvml_device(nvml: Any, handle: Any) -> dict[str, Any]:
         "mig_mode_pending": _mode(mig[1]),
         "mig_devices": _nvml_mig(nvml, handle) if mig[0] else [],
         "fabric": _nvml_fabric(nvml, handle),
+        "licence": licence_of_features(
+            _ask(nvml, "nvmlDeviceGetVirtualizationMode", handle),
+            _ask(nvml, "nvmlDeviceGetGridLicensableFeatures", handle),
+        ),
     }
 
 
@@ -235,7 +241,22 @@ def _smi_device(gpu: Any) -> dict[str, Any]:
             None if state is None else state.lower().replace(" ", "_"),
             _lower(_field(gpu, "fabric/status")),
         ),
+        "licence": smi_licence(gpu, _field),
     }
+
+
+def smi_licence(gpu: Any, text_of: Callable[[Any, str], str | None]) -> dict[str, Any] | None:
+    """Return the licence of a guest's GPU.
+
+    :param gpu: the element ``gpu``.
+    :param text_of: returns the text of an element below it.
+    """
+    product = "vgpu_software_licensed_product"
+    return read_licence(
+        text_of(gpu, "gpu_virtualization_mode/virtualization_mode"),
+        text_of(gpu, f"{product}/licensed_product_name"),
+        text_of(gpu, f"{product}/license_status"),
+    )
 
 
 def _smi_mig(device: Any) -> dict[str, Any]:

@@ -189,6 +189,8 @@ def _describe(gpu: PciFunction) -> dict[str, Any]:
             "guest": vgpu.guest,
             "host_driver_version": vgpu.host_driver_version,
             "host_driver_branch": vgpu.host_driver_branch,
+            # Of the driver, which is asked later.
+            "licence": None,
         },
     }
 

@@ -141,7 +141,14 @@ FIELDS: tuple[Field, ...] = (
     Field("fabric", "health", TEXT, (f"{_FABRIC}/summary",)),
     Field("fabric", "bandwidth", TEXT, (f"{_FABRIC}/bandwidth",)),
     Field("fabric", "route_unhealthy", YES_NO, (f"{_FABRIC}/route_unhealthy",)),
+    Field("fabric", "route_recovery", YES_NO, (f"{_FABRIC}/route_recovery_in_progress",)),
+    Field("fabric", "access_timeout_recovery", YES_NO, (f"{_FABRIC}/access_timeout_recovery",)),
 )
+#: The words of values that are yes or no; those of the fabric are True and False (580.126,
+#: NVIDIA/k8s-test-infra, testdata/hardware, read 2026-11-27).
+YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
+#: The values of a guest's licence; all are null for a whole GPU.
+LICENCE = ("product", "status", "state", "expiry")
 
 #: Reasons for lower clocks, as they end the names of elements. Those of idle GPUs, of settings and
 #: of the power limit are no faults.

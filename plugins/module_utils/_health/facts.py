@@ -80,7 +80,7 @@ def read_node(
         unseen += why
     boot_id = reader.read_line("/proc/sys/kernel/random/boot_id")
     blocked = read_blocks(reader, facts)["blocked_modules"] or {}
-    return Node(gpus, smi, events, logs, tuple(unseen), boot_id, blocked)
+    return Node(gpus, smi, events, logs, tuple(unseen), boot_id, blocked, time.time())
 
 
 def read_pci_gpus(

@@ -12,11 +12,14 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._diagnosis.blocked import find_blocked
-from .._diagnosis.common import driver_hangs
+from .._diagnosis.codes import VGPU_BRANCH
+from .._diagnosis.common import VGPU_UNLICENSED, driver_hangs
 from .._diagnosis.drm_log import kernel_findings
 from .._diagnosis.known_errors import explain, explain_one
+from .._diagnosis.licence import licence_fault
 from .._hardware.kernel_drivers import KERNEL_DRIVERS
 from .._hardware.vendors import DRIVERS, container_gpus
+from .._hardware.vgpu_licence import UNLICENSED
 from .._host.bounded import Hang
 from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
 from .data import (
@@ -50,11 +53,23 @@ def judge(node: Node, request: Request) -> list[Judged]:
         *_blocked(node),
         *(finding for gpu in node.gpus for finding in _pci_findings(gpu, request)),
         *(finding for gpu in node.smi.gpus for finding in _smi_gpu(gpu, request)),
+        *(finding for gpu in node.smi.gpus for finding in _licence(gpu, node.now)),
         *judge_xids(node.events, request.xids),
         *judge_switches(node.events),
         *_other_events(node),
     ]
-    return sorted(_merged(found), key=_place)
+    return sorted(_merged(_without_consequences(found)), key=_place)
+
+
+def _without_consequences(found: Sequence[Judged]) -> list[Judged]:
+    """Return the findings without failed starts of a GPU that refuses the guest's driver."""
+    refused = {one.address for one in found if one.finding.code == VGPU_BRANCH}
+    return [
+        one
+        for one in found
+        if one.finding.code not in ("gpu_init_failed", "gpu_probe_failed")
+        or one.address not in refused
+    ]
 
 
 def _place(one: Judged) -> tuple[Any, ...]:
@@ -260,6 +275,17 @@ def _smi_gpu(gpu: SmiGpu, request: Request) -> list[Judged]:
     return [*found, *_fabric(address, gpu.values["fabric"]), *_broken(address, gpu.broken)]
 
 
+def _licence(gpu: SmiGpu, now: float) -> list[Judged]:
+    """Return whether a virtual GPU lacks its licence."""
+    licence = gpu.values["licence"]
+    address = gpu.address or gpu.uuid or str(gpu.index)
+    fault = licence_fault(address, licence, now)
+    if fault is None:
+        return []
+    certain = fault.code == VGPU_UNLICENSED and licence["state"] == UNLICENSED
+    return [Judged(fault, ERROR if certain else WARNING, address)]
+
+
 def _recovery(address: str, action: str | None) -> list[Judged]:
     severity = RECOVERY_ACTIONS.get(action, ERROR) if action is not None else INFO
     if severity == INFO:
@@ -307,6 +333,8 @@ def _fabric(address: str, fabric: Mapping[str, Any]) -> list[Judged]:
             ("health", ("healthy",)),
             ("bandwidth", ("full",)),
             ("route_unhealthy", (False,)),
+            ("route_recovery", (False,)),
+            ("access_timeout_recovery", (False,)),
         )
         if fabric[name] is not None and fabric[name] not in words
     ]

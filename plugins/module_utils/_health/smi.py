@@ -16,17 +16,18 @@ from typing import Any
 
 from .._core.printable import printable
 from .._core.redact import redact
-from .._hardware.nvml import bus_address, parse_xml
+from .._hardware.nvml import bus_address, parse_xml, smi_licence
 from .data import (
     CLOCK_GROUPS,
     COUNT,
     DEGREES,
     FAULT_TEXTS,
     FIELDS,
+    LICENCE,
     NO_VALUE,
     SLOWDOWNS,
-    UNKNOWN_TEXT,
     YES_NO,
+    YES_OR_NO,
     Field,
 )
 from .types import SmiGpu
@@ -87,6 +88,7 @@ def _gpu(index: int, gpu: Any) -> SmiGpu:
         values.setdefault(field.group, {})[field.name] = _value(gpu, field)
     values["temperature"]["margin"] = _margin(values["temperature"])
     values["clocks"] = {"slowdowns": _slowdowns(gpu)}
+    values["licence"] = smi_licence(gpu, _text) or dict.fromkeys(LICENCE)
     return SmiGpu(
         index,
         bus_address(_short(gpu.get("id") or "") or _text(gpu, "pci/pci_bus_id")),
@@ -105,7 +107,7 @@ def _value(gpu: Any, field: Field) -> int | bool | str | None:
         return sum(numbers) if numbers else None
     text = texts[0]
     if field.kind == YES_NO:
-        return {"yes": True, "no": False}.get((text or "").lower())
+        return YES_OR_NO.get((text or "").lower())
     return text.lower() if text is not None else None
 
 
@@ -148,7 +150,8 @@ def _broken(gpu: Any) -> dict[str, tuple[str, ...]]:
 
 def _text(node: Any, path: str) -> str | None:
     text = _short((node.findtext(path) or "").strip())
-    return None if text in NO_VALUE or text == UNKNOWN_TEXT else text
+    # A text that shows a fault is no value; it is reported by itself.
+    return None if text in NO_VALUE or any(fault in text for fault in FAULT_TEXTS) else text
 
 
 def _short(text: str) -> str:

@@ -152,6 +152,8 @@ class Node:
     unseen: tuple[tuple[str, str], ...] = ()
     boot_id: str | None = None
     blocked: Mapping[str, Any] = field(default_factory=dict)
+    #: Unix time of the node; 0 is unknown.
+    now: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,8 @@ ACTIONS: dict[str, tuple[str, str, str]] = {
     UPDATE: (
         "UPDATE_SWFW",
         ERROR,
-        "Update the driver, of a virtual GPU also the host's, and the card's firmware.",
+        "In a guest with a virtual GPU compare its driver with the host's: kubegpu.nodes.plan "
+        "names both. Otherwise update the driver and the card's firmware.",
     ),
     SUPPORT: (
         "CONTACT_SUPPORT",

@@ -61,7 +61,8 @@ ANSWERS = frozenset({
     "row_remap_failed", "row_remap_pending", "page_retirement_pending", "sram_threshold",
     "inforom_corrupt", "gpu_memory_contained", "ecc_pending", "mig_pending",
     "mig_without_instances", "mixed_mig_driver_bug", "compute_mode", "persistence_off",
-    "hw_slowdown", "pcie_width", "pcie_errors", "pcie_errors_nonfatal", "pcie_errors_corrected",
+    "hw_slowdown", "vgpu_unlicensed", "vgpu_licence_expired",
+    "pcie_width", "pcie_errors", "pcie_errors_nonfatal", "pcie_errors_corrected",
 })  # fmt: skip
 _BELOW_TOOLKIT = (*_BELOW_NVML, NVML)
 _BELOW_RUNTIME = (*_BELOW_TOOLKIT, TOOLKIT)
@@ -109,6 +110,13 @@ _OF_MODULE = (
         MODULE,
         fix="nvidia_driver_source: runfile, nvidia_driver_runfile: {{url: ..., checksum: ...}} "
         "(docs/driver.md, vGPU)",
+    ),
+    Cause(
+    Cause(
+        "vgpu_driver_incompatible",
+        MODULE,
+        fix="nvidia_driver_source: runfile, nvidia_driver_runfile: {{url: ..., checksum: ...}} "
+        f"(docs/driver.md, vGPU), then: {_DRIVER}",
     ),
     Cause(
         "grid_driver_on_whole_gpu",
@@ -215,6 +223,9 @@ _OF_GPU = (
     Cause("compute_mode", GPU, (BUS, MODULE), fix="nvidia-smi -c 0", confidence=LIKELY),
     Cause("persistence_off", GPU, (BUS, MODULE), severity=INFO,
           fix="systemctl enable --now nvidia-persistenced"),
+    Cause("vgpu_unlicensed", GPU, (BUS, MODULE), fix=f"nvidia_driver_licence, then: {_DRIVER}"),
+    Cause("vgpu_licence_expired", GPU, (BUS, MODULE), severity=WARNING, confidence=LIKELY,
+          fix="systemctl restart nvidia-gridd"),
     Cause("hw_slowdown", GPU, (BUS,)),
     Cause("pcie_width", GPU, (BUS,)),
     Cause("pcie_errors", GPU, (BUS,)),

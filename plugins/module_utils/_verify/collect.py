@@ -17,10 +17,12 @@ from typing import Any
 from .._diagnosis.codes import UNKNOWN
 from .._diagnosis.driver import diagnose
 from .._diagnosis.evidence import collect
+from .._diagnosis.licence import wait_for_licence
 from .._driver.facts import read_state
 from .._facts.gather import read_nvml
 from .._host.bounded import Hang
 from .._host.command import Result
+from .._host.reader import NodeReader
 from .._record.options import STATE_PATH
 from .containerd import ContainerdProbe
 from .containers import QUICK, ContainerTests, Dependencies, is_nvidia
@@ -149,6 +151,24 @@ class Collector:
         if name in self.options.engines:
             return None
         return RuntimeState(name, self.options.handler, idle=f"{name} is left out, as requested.")
+
+
+def await_licences(
+    reader: NodeReader, node: Mapping[str, Any], options: ProbeOptions
+) -> Hang | None:
+    """Wait until the virtual GPUs have their licences; return how the driver hung meanwhile.
+
+    After a boot the daemon needs some seconds for it.
+    """
+    hangs: list[Hang] = []
+
+    def devices() -> Sequence[Mapping[str, Any]]:
+        nvml, _complaint, hang = read_nvml(reader, node["gpus"], options.driver_timeout)
+        hangs.extend([hang] if hang else [])
+        return nvml["devices"] if nvml else ()
+
+    wait_for_licence(devices, options.licence_timeout, time.monotonic, time.sleep)
+    return hangs[-1] if hangs else None
 
 
 def recorded_files(record: Mapping[str, Any] | None, runtime: RuntimeState) -> tuple[str, ...]:

@@ -25,11 +25,14 @@ from .._driver.plan.fabric import (
     needs,
 )
 from .._driver.types import Request
+from .._nvidia.xids_data import RESET_STEP
 
 if TYPE_CHECKING:
     from .._host.command import Runner
 
 COMPLETED = "completed"
+# Texts of a GPU that is lost or has to be reset, in the place of the state: waiting does not help.
+_LOST, _RESET = _FAULTS = ("is_lost", "requires_reset")
 # Seconds between two queries.
 _INTERVAL = 2
 _SITE = (
@@ -118,7 +121,10 @@ def _pending(fabric: Fabric, managed: bool) -> bool:
     """Return whether the fabric may still come up."""
     if managed and fabric.unit != "active":
         return fabric.unit in ("activating", "reloading")
-    return any(one != COMPLETED and not one.startswith(COMPLETED) for one in fabric.not_joined)
+    return any(
+        not one.startswith(COMPLETED) and not any(text in one for text in _FAULTS)
+        for one in fabric.not_joined
+    )
 
 
 def fabric_fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | None:
@@ -138,6 +144,9 @@ def fabric_fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | No
         return _not_running(node, fabric, required.why)
     if not fabric.not_joined:
         return None
+    broken = _broken_gpu(fabric)
+    if broken is not None:
+        return broken
     count = f"{len(fabric.not_joined)} of {len(fabric.devices)} GPUs"
     states = ", ".join(sorted(set(fabric.not_joined))).replace("_", " ")
     cause = (
@@ -161,6 +170,18 @@ def fabric_fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | No
         )
     evidence = f"fabric state: {states}; seen for {fabric.waited} s"
     return Finding("fabric_not_ready", cause, evidence, step)
+
+
+def _broken_gpu(fabric: Fabric) -> Finding | None:
+    """Return the fault of a GPU that nvidia-smi prints in the place of its state."""
+    states = ", ".join(sorted(set(fabric.not_joined)))
+    evidence = f"nvidia-smi: fabric state: {states.replace('_', ' ')}"
+    if _LOST in states:
+        return replace(explain("GPU is lost")[0], evidence=evidence)
+    if _RESET in states:
+        cause = "A GPU has to be reset before it can be used again."
+        return Finding("recovery_action", cause, evidence, RESET_STEP)
+    return None
 
 
 def _not_running(node: Mapping[str, Any], fabric: Fabric, why: str) -> Finding:

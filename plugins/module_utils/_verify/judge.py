@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._core.redact import redact
-from .._diagnosis.common import driver_hangs
+from .._diagnosis.common import driver_hangs, unlicensed_guest
 from .._diagnosis.known_errors import explain, explain_one
 from .._host.command import TIMED_OUT, Result
 from .._toolkit.settings import faults, release_of
@@ -184,14 +184,24 @@ def _nvml(
     fabric = fabric_fault(node, state.fabric)
     if fabric is not None:
         return from_finding(NVML, fabric)
+    licence = unlicensed_guest(gpus)
+    if licence is not None:
+        return from_finding(NVML, licence)
     cuda = f", CUDA {nvml['cuda_version']}" if nvml["cuda_version"] else ""
     how = "pynvml" if node["python"]["pynvml"] is not None else "nvidia-smi"
     return LayerResult(
         NVML,
         True,
         proof=f"{how} lists {count_of(len(devices), 'GPU')}, driver {nvml['driver_version']}{cuda}"
-        f"{describe(state.fabric)}",
+        f"{describe(state.fabric)}{_licences(gpus)}",
     )
+
+
+def _licences(gpus: Sequence[Mapping[str, Any]]) -> str:
+    """Return the licences of virtual GPUs, to append to the proof of the layer."""
+    found = (gpu["vgpu"].get("licence") for gpu in gpus)
+    states = dict.fromkeys(one["status"] for one in found if one)
+    return "".join(f", licence status: {one}" for one in states)
 
 
 def _no_nvml(

@@ -37,6 +37,7 @@ class ProbeOptions:
     image_timeout: int = 600
     fabric: str = "auto"
     fabric_timeout: int = 120
+    licence_timeout: int = 60
     driver_timeout: int = 60
     containerd_socket: str = PLAIN.socket
 
@@ -48,7 +49,8 @@ def check_options(params: Mapping[str, Any], is_file: Callable[[str], bool]) -> 
     :raises InputError: an option has a wrong value.
     """
     check_expression("expect", params["expect"])
-    check_at_least("fabric_timeout", params["fabric_timeout"], 0)
+    for name in ("fabric_timeout", "licence_timeout"):
+        check_at_least(name, params[name], 0)
     for name in ("timeout", "image_timeout", "driver_timeout"):
         check_at_least(name, params[name])
     if params["image"]:
@@ -85,6 +87,7 @@ def read_probe_options(params: Mapping[str, Any]) -> ProbeOptions:
         image_timeout=params["image_timeout"],
         fabric=params["fabric"],
         fabric_timeout=params["fabric_timeout"],
+        licence_timeout=params["licence_timeout"],
         driver_timeout=params["driver_timeout"],
         containerd_socket=params["containerd_socket"],
     )

@@ -9,11 +9,13 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from .._core.errors import KubegpuError
 from .._facts.gather import gather
 from .._facts.runtimes import RuntimePaths
+from .._hardware.vgpu_licence import unlicensed
 from .._host.bounded import Stream, read_hang
 from .._host.command import Runner
 from .._host.download import read_text
@@ -21,13 +23,14 @@ from .._host.files import changed_since
 from .._host.reader import NodeReader
 from .._host.signals import end_children, ignore_signals
 from .._host.systemd import read_daemon
-from .collect import Collector, cleaned
+from .collect import Collector, await_licences, cleaned
 from .containers import Dependencies
 from .evidence import own_gpus
 from .judge import any_failed, judge_node
 from .metrics import judge_metrics, read_page
 from .options import check_options, read_probe_options, read_request
 from .rootfs import TemporaryRoot, exclusive, image_names, interpreter, is_file
+from .types import NVML
 
 # Bytes and seconds for the page of an exporter on this node.
 _MAX_PAGE = 32 << 20
@@ -59,14 +62,18 @@ def verify_node(
     """
     check_options(params, is_file)
     paths = RuntimePaths(params["containerd_config_path"], params["docker_config_path"])
-    node = gather(
+    read = partial(
+        gather,
         dependencies.reader,
         paths,
         fresh=True,
         driver_seconds=params["driver_timeout"],
-        hang=read_hang(params["driver_hang"]),
     )
+    node = read(hang=read_hang(params["driver_hang"]))
     options = read_probe_options(params)
+    if NVML in params["layers"] and unlicensed(node["gpus"]):
+        hang = await_licences(dependencies.reader, node, options)
+        node = read(hang=hang)
     if node.get("driver_hang"):
         # A container would hang, too.
         options = replace(options, container=False)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -33,6 +34,7 @@ from . import failures, installer, kernel_module, package_calls, units
 from .context import Context, diagnose_node
 from .diff import change_diff, describe_driver, differences
 from .initramfs import rebuild_initramfs
+from .licence import await_licence
 from .loading import kernel_without_module
 
 # The findings that can explain a failure of packages.
@@ -277,6 +279,8 @@ def _finish_present(context: Context) -> dict[str, Any]:
         units.start_services(context, reboot)
         if not reboot:
             units.restore_mig(context)
+            # Last: the driver is complete whether the guest gets a licence or not.
+            await_licence(context, time.monotonic, time.sleep)
     return {**_build_result(context, record, loaded, reboot), "changed": True}
 
 

@@ -15,6 +15,7 @@ from ..._nvidia.checksum import file_name
 from ..._nvidia.runfile import check_driver
 from ..types import Request, branch_of
 from . import gpu_support as rules
+from . import vgpu
 from .decision import PLACES, DecisionInput, Target, capitalize_first
 from .gpu_support import Gpu
 from .installed import InstalledDriver
@@ -59,7 +60,7 @@ def _decide(inputs: DecisionInput) -> Target:
             '"YYYY-MM-DD"}}.',
         )
     kept = _keep_installed(inputs, asked)
-    if kept:
+    if kept and vgpu.is_kept(inputs, works=_serves_all_gpus(inputs)):
         check_works(inputs)
         return replace(kept, warnings=(*notes, *kept.warnings))
     _check_guest(inputs, runfile)
@@ -142,7 +143,7 @@ def _resolve_version(
     return (
         replace(inputs, request=request),
         {**runfile, "version": version},
-        _host_branch_warning(inputs, version),
+        vgpu.warnings(inputs, version),
     )
 
 
@@ -157,16 +158,6 @@ def _check_same_branch(request: Request) -> None:
             f"{branch_of(request.version)}.",
             "let them agree, or leave the branch at auto.",
         )
-
-
-def _host_branch_warning(inputs: DecisionInput, version: str) -> tuple[str, ...]:
-    host = rules.host_branch(inputs.gpus)
-    if not inputs.guest or host is None or host == branch_of(version):
-        return ()
-    return (
-        f"The vGPU host's driver is of branch {host}, the guest driver given is {version}: look "
-        "in NVIDIA's vGPU release notes whether they go together.",
-    )
 
 
 def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
@@ -194,7 +185,10 @@ def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
         return None
     if request.runfile and lacks_module_for_good(inputs):
         return None
-    warnings = [rules.support_warning(installed.branch, inputs.data, request.today)]
+    warnings = [
+        vgpu.support_warning(inputs, installed.branch),
+        *vgpu.warnings(inputs, installed.version),
+    ]
     instead = replacement(inputs.system, installed.branch, inputs.data)
     if installed.source == DISTRO and instead:
         warnings.append(
@@ -274,9 +268,10 @@ def _check_guest(inputs: DecisionInput, runfile: Mapping[str, Any] | None) -> No
         which = "of the host's branch"
     arch = inputs.system.arch or "x86_64"
     name = f"NVIDIA-Linux-{arch}-{guest.host_version or '<version>'}-grid.run"
+    why = vgpu.misfit(inputs, inputs.installed.version) if inputs.installed else ""
     raise Refusal(
-        f"{guest.name} is a virtual GPU (vGPU) of this guest: {seen}. No data-centre driver works "
-        "in a vGPU guest.",
+        f"{guest.name} is a virtual GPU (vGPU) of this guest: {seen}. "
+        f"{why or 'No data-centre driver works in a vGPU guest.'}",
         f"get the GRID guest driver {which} from the licence portal or the cloud provider "
         f"({name}, or the guest version that its release notes name) and give it as "
         "nvidia_driver_runfile with path or url, and checksum.",

@@ -224,18 +224,25 @@ def support_warning(branch: str, data: DriverData, today: str) -> str | None:
             f"Driver branch {branch} is not in this release's table: whether it is still "
             "supported is not known. Next step: add it to nvidia_driver_branches."
         )
+    ending = end_of_support(branch, data, today)
+    return f"{ending}: plan the change to a newer one." if ending else None
+
+
+def end_of_support(branch: str, data: DriverData, today: str) -> str:
+    """Return when the support of a branch ended, or ends soon; empty otherwise."""
+    row = data.branches.get(branch)
+    if row is None:
+        return ""
     end = row["end"]
     if not supported(branch, data, today):
         when = f"ended on {end}" if end else "has ended (no document says on which day)"
-        return f"The support of driver branch {branch} {when}: plan the change to a newer one."
-    if end:
-        left = (_date(end) - _date(today or READ)).days
-        if left <= SOON:
-            return (
-                f"The support of driver branch {branch} ends on {end}, in {left} days: plan the "
-                "change to a newer one."
-            )
-    return None
+        return f"The support of driver branch {branch} {when}"
+    left = (_date(end) - _date(today or READ)).days if end else SOON + 1
+    return (
+        f"The support of driver branch {branch} ends on {end}, in {left} days"
+        if left <= SOON
+        else ""
+    )
 
 
 def choose(offered: Sequence[str], data: DriverData, today: str) -> str | None:

@@ -13,6 +13,7 @@ from ..._distro.support import MANAGERS
 from ..._nvidia.package_names import is_driver
 from ..types import NO_LOCK, Plan
 from . import memory_mode
+from .config_texts import asks_licence
 from .configuration import with_configuration, with_steps
 from .decision import DecisionInput, Target
 from .fabric_plan import components_of, components_to_remove, drift_steps, repaired_components
@@ -46,7 +47,11 @@ def plan_keep(inputs: DecisionInput, target: Target) -> Plan:
     installed = inputs.installed
     if installed is None:  # A driver is kept only if there is one.
         return Plan()
-    asked = bool(request.version or request.branch != "auto")
+    asked = bool(
+        request.version
+        or request.branch != "auto"
+        or (inputs.guest and asks_licence(request.licence))
+    )
     managed = bool(node["driver"]["managed"] or node["driver"].get("pending"))
     build = kernel_step(inputs, kernels_without_module(node))
     # A driver that does not work is repaired, and managed from then on.

@@ -13,6 +13,7 @@ from typing import Any
 from ..._core.errors import Refusal
 from ..._nvidia.driver_branches import OPEN_DEFAULT_FROM, RUNFILE_URL
 from . import gpu_support as rules
+from . import vgpu
 from .decision import PLACES, DecisionInput
 from .fabric import carries, component_packages, needs
 from .packages import signed_modules
@@ -105,7 +106,7 @@ def _requested_branch(inputs: DecisionInput, asked: str, order: Sequence[str]) -
         which = "was installed before the last change" if inputs.back else "was asked for"
         why = f"Version {request.version} {which}; its branch is {asked}"
         why += f" ({rules.describe(asked, data)})."
-    ending = rules.support_warning(asked, data, request.today)
+    ending = vgpu.support_warning(inputs, asked)
     return Choice(
         asked, source, (why, _source_reason(inputs, source, asked)), (ending,) if ending else ()
     )
@@ -135,7 +136,7 @@ def _best_branch(inputs: DecisionInput, order: Sequence[str]) -> Choice:
         )
     source = next(one for one in order if _offers(inputs, one, chosen))
     place = f"{PLACES[source]} for {inputs.system.name}"
-    warning = rules.support_warning(chosen, data, today)
+    warning = vgpu.support_warning(inputs, chosen)
     warnings = [warning] if warning else []
     if unknown:
         reason = f"Branch {chosen} is the newest that may serve {served} and that {place} has."
@@ -206,7 +207,7 @@ def _keep_branch(inputs: DecisionInput, order: Sequence[str]) -> Choice | None:
     source = next((one for one in order if _offers(inputs, one, installed.branch)), None)
     if source is None:
         return None
-    warning = rules.support_warning(installed.branch, inputs.data, inputs.request.today)
+    warning = vgpu.support_warning(inputs, installed.branch)
     served = rules.describe_gpus(inputs.gpus)
     reason = f"Branch {installed.branch} is installed and serves {served}: it stays."
     return Choice(

@@ -21,9 +21,7 @@ from ansible.errors import AnsibleError
 from ansible_collections.kubegpu.nodes.plugins.action import nvidia_driver as action
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import diff as driver_diff
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import (
-    run as phases,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import run as phases
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import (
     units,
 )
@@ -115,7 +113,10 @@ def standin_decision(facts, desired, _data):
         runfile=runfile,
         uninstall="runfile" if driver["source"] == "runfile" and source != "runfile" else None,
         files=files,
-        services={"nvidia-persistenced": "enabled"},
+        services={
+            "nvidia-persistenced": "enabled",
+            **({"nvidia-gridd": "enabled"} if desired.licence.get("feature_type") else {}),
+        },
         # As for a guest, but for a server of this name.
         licence_token={"path": desired.licence["token_path"]}
         if desired.licence.get("token_path") and desired.licence.get("server") != "no-guest"
@@ -127,6 +128,12 @@ def standin_decision(facts, desired, _data):
         steps=(Step("driver", action, f"{version}", "asked for"),),
         warnings=("580 ends in 2028.",) if action != "none" else (),
     )
+
+
+LICENCE = """<?xml version="1.0" ?><nvidia_smi_log><gpu id="00000000:00:05.0">
+<gpu_virtualization_mode><virtualization_mode>VGPU</virtualization_mode></gpu_virtualization_mode>
+<vgpu_software_licensed_product><license_status>{}</license_status></vgpu_software_licensed_product>
+</gpu></nvidia_smi_log>"""
 
 
 class StandinNode:
@@ -146,6 +153,8 @@ class StandinNode:
         self.calls = []
         self.tried = []
         self.fail = {}
+        # The status of a guest's licence.
+        self.licence = ""
         # The program after whose end the run dies.
         self.die = None
         self.build_for = (KERNEL, OTHER_KERNEL)
@@ -278,7 +287,9 @@ class StandinNode:
         text = "".join(f" {name} | {NEW}-1 | http://m Packages\n" for name in words[1:])
         return Result(0, text, "")
 
-    def nvidia_smi(self, _words):
+    def nvidia_smi(self, words):
+        if words == ["-q", "-x"] and self.licence:
+            return Result(0, LICENCE.format(self.licence), "")
         return Result(0, "GPU 0: Tesla T4\n", "") if self.loaded else Result(9, "", "no driver")
 
     def sh(self, words):
@@ -1160,6 +1171,38 @@ def test_a_signed_link_is_not_shown(task):
     assert answer["changed"]
     assert "secret" not in json.dumps(answer)
     assert answer["plan"]["runfile"]["url"] == "https://***@x/x.run?***"
+
+
+def test_a_licence_is_waited_for_after_a_change_and_only_then(task, node, monkeypatch):
+    waited = []
+
+    def sleep(seconds):
+        waited.append(seconds)
+        node.licence = "Licensed" if len(waited) > 1 else node.licence
+
+    clock = types.SimpleNamespace(sleep=sleep, monotonic=lambda: 3 * len(waited))
+    monkeypatch.setattr(phases, "time", clock)
+    node.licence = "Unlicensed (Unrestricted)"
+    desired = {"version": NEW, "licence": {"feature_type": 1, "timeout": 60}}
+    # Also: not once in check mode, in which it runs before.
+    assert task(**desired)["changed"] and waited == [3, 3]
+    assert not task(**desired)["changed"]
+    assert (task.phases, waited) == (["plan"], [3, 3])
+
+
+def test_a_guest_without_a_licence_in_time_fails_and_keeps_its_files(task, node, monkeypatch):
+    ticks = iter(range(0, 1000, 5))
+    clock = types.SimpleNamespace(sleep=lambda _seconds: None, monotonic=lambda: next(ticks))
+    monkeypatch.setattr(phases, "time", clock)
+    node.licence = "Unlicensed"
+    desired = {"version": NEW, "licence": {"feature_type": 1, "timeout": 30}}
+    answer = task(**desired)
+    assert answer["failed"] and answer["code"] == "vgpu_unlicensed"
+    for word in ("has no licence", "License Status: Unlicensed", "journalctl --unit nvidia-gridd"):
+        assert word in answer["msg"]
+    assert node.version == NEW and node.loaded == NEW and has(node, NOUVEAU)
+    # The driver is complete: the next run has nothing to do, and the verification says the rest.
+    assert not task(**desired)["changed"]
 
 
 def test_the_licence_daemon_reads_a_new_token(task, node, tmp_path):

@@ -150,6 +150,18 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
         Evidence(gpus=(A10_VGPU,), grid=False, modprobe=NO_DEVICE),
         codes.VGPU_GUEST, ["only a GRID driver"],
     ),
+    "vGPU guest whose driver the host refuses": (
+        Evidence(
+            gpus=(A10_VGPU,), grid=True, wanted="580.95.05", nvml="No devices were found",
+            dmesg=(
+                "NVRM: Xid (PCI:0000:02:00): 78, pid='<unknown>', name=<unknown>, Guest driver is "
+                "incompatible with host driver",
+                "NVRM: GPU 0000:02:00.0: RmInitAdapter failed! (0x22:0x65:797)",
+            ),
+        ),
+        codes.VGPU_BRANCH,
+        ["driver 580.95.05 does not fit the driver 535.129.03 of the vGPU host", "GRID guest"],
+    ),
     "passed-through GPU with a GRID driver": (
         Evidence(gpus=(T4,), grid=True, wanted="550.90.07", modprobe=NO_DEVICE),
         codes.WHOLE_GPU, ["Tesla T4", "550.90.07 is a GRID driver", "data-centre driver"],

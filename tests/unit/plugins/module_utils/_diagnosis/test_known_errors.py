@@ -435,6 +435,19 @@ def test_with_the_nodes_facts_the_diagnosis_of_the_driver_says_it():
     assert "535.129.03" in finding.evidence
 
 
+def test_a_guest_whose_driver_the_host_refuses():
+    """Recorded on Azure (skypilot-org/skypilot#10468): nothing is wrong with the card."""
+    (finding,) = explain(
+        "NVRM: Xid (PCI:0002:00:00): 78, pid='<unknown>', name=<unknown>, Guest driver is "
+        "incompatible with host driver\n"
+        "NVRM: GPU 0002:00:00.0: RmInitAdapter failed! (0x22:0x65:797)\n"
+        "NVRM: GPU 0002:00:00.0: rm_init_adapter failed, device minor number 0\n"
+        "No devices were found"
+    )
+    assert finding.code == "vgpu_driver_incompatible" and "0002:00:00" in finding.cause
+    assert "GRID guest driver of the host's branch" in finding.next_step
+
+
 def test_installers_words_are_told_by_what_stands_around_them():
     (finding,) = explain(
         "ERROR: Unable to load the kernel module 'nvidia.ko'.\n"

@@ -31,6 +31,7 @@ from tests.unit.plugins.module_utils._hardware.test_nvml import (
     SMI_STANDIN_535_54_03,
     StandinNvml,
 )
+from tests.unit.plugins.module_utils._hardware.test_vgpu_licence import GUEST
 
 # DESIGN section 3, and what the roles were promised beside it.
 KEYS = {
@@ -52,8 +53,8 @@ GPU_KEYS = (
     "address vendor vendor_id device_id subsystem_vendor_id subsystem_device_id class generation "
     "product kernel_driver virtual_function vgpu"
 )
-NO_GUEST = (False, None, None)
-CANNOT_TELL = (None, None, None)
+NO_GUEST = (False, None, None, None)
+CANNOT_TELL = (None, None, None, None)
 
 # Machine: vendor, GPUs, generation, product, vGPU, NVSwitches, problems besides the missing
 # container runtime.
@@ -65,7 +66,7 @@ EXPECTED: dict[str, tuple[str, int, str, str | None, tuple[Any, ...], int, list[
         1,
         "turing",
         "GRID T4",
-        (True, "460.16", "r460_00"),
+        (True, "460.16", "r460_00", None),
         0,
         ["vgpu_guest_without_grid_driver"],
     ),
@@ -74,7 +75,7 @@ EXPECTED: dict[str, tuple[str, int, str, str | None, tuple[Any, ...], int, list[
         1,
         "turing",
         "GRID T4",
-        (True, None, None),
+        (True, None, None, None),
         0,
         ["vgpu_guest_without_grid_driver"],
     ),
@@ -83,7 +84,7 @@ EXPECTED: dict[str, tuple[str, int, str, str | None, tuple[Any, ...], int, list[
         1,
         "ampere",
         "A10",
-        (True, "535.129.03", "r535_00"),
+        (True, "535.129.03", "r535_00", None),
         0,
         ["vgpu_guest_without_grid_driver"],
     ),
@@ -190,6 +191,21 @@ class Node(NodeReader):
 
     def import_library(self, module: str) -> Any | None:
         return self.library
+
+
+def test_the_licence_of_a_guest(tmp_path: Path) -> None:
+    place = make_machine(tmp_path, MACHINES["a10-2q"])
+    for status, state, problem in (
+        ("Unlicensed (Restricted)", "unlicensed", True),
+        ("Licensed (Expiry: Permanent)", "licensed", False),
+    ):
+        smi = GUEST.format(mode="VGPU", status=status).replace("00000002:00:00.0", "0:00:07.0")
+        node = gather(Node(place, nvidia_smi=Result(0, smi, "")), RuntimePaths())
+        (gpu,) = node["gpus"]
+        assert gpu["vgpu"]["licence"]["state"] == state
+        assert [set(one) & {"licence"} for one in node["nvml"]["devices"]] == [set()]
+        codes = [one["code"] for one in node["problems"]]
+        assert ("vgpu_unlicensed" in codes) == problem
 
 
 GPU = [{"vendor": "nvidia"}]

@@ -173,6 +173,7 @@ A100 = {
     "mig_mode_pending": "disabled",
     # It has no state of a fabric, whether NVSwitches are there or not.
     "fabric": None,
+    "licence": None,
 }
 MIG = {"index": 0, "gpu_instance_id": 3, "compute_instance_id": 0, "memory_total": 19968}
 T4 = {
@@ -189,6 +190,7 @@ T4 = {
     "mig_mode_pending": None,
     "mig_devices": [],
     "fabric": None,
+    "licence": None,
 }
 
 

@@ -210,7 +210,12 @@ def test_description_has_every_key() -> None:
         "product": "Tesla P4",
         "kernel_driver": "nvidia",
         "virtual_function": False,
-        "vgpu": {"guest": None, "host_driver_version": None, "host_driver_branch": None},
+        "vgpu": {
+            "guest": None,
+            "host_driver_version": None,
+            "host_driver_branch": None,
+            "licence": None,
+        },
     }
 
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
@@ -400,6 +402,114 @@ def test_messages_of_the_driver_are_over_if_the_gpu_answers(line, code):
     assert [row[:2] for row in found(node((1, line)))] == [("info", code)]
     silent = node((1, line), answer=Smi("failed", 6, "590", text="No devices were found"))
     assert ("error", code) in [row[:2] for row in found(silent)]
+
+
+def guest(status, mode="VGPU"):
+    more = {
+        "gpu_virtualization_mode/virtualization_mode": mode,
+        "vgpu_software_licensed_product/licensed_product_name": "NVIDIA RTX Virtual Workstation",
+        "vgpu_software_licensed_product/license_status": status,
+    }
+    return node(answer=smi(smi_gpu(values={**P4, **more})))
+
+
+@pytest.mark.parametrize(
+    ("status", "finding"),
+    [
+        ("Unlicensed (Restricted)", [("error", "vgpu_unlicensed", A100, ())]),
+        ("Unlicensed", [("error", "vgpu_unlicensed", A100, ())]),
+        ("Unlicensed (Unrestricted)", [("warning", "vgpu_unlicensed", A100, ())]),
+        ("Licensed (Expiry: 2026-7-7 16:1:44 GMT)", []),
+        ("Licensed (Expiry: Permanent)", []),
+        ("N/A", []),
+        ("Unknown", []),
+    ],
+)
+def test_the_licence_of_a_guest(status, finding):
+    assert found(guest(status)) == finding
+    # A whole GPU needs none, whatever is printed for it.
+    assert found(guest(status, mode="None")) == []
+    assert found(guest(status, mode="Pass-Through")) == []
+
+
+def test_a_licence_that_ended_and_was_not_renewed():
+    one = guest("Licensed (Expiry: 2026-7-7 16:1:44 GMT)")
+    assert found(replace(one, now=1_783_440_000)) == []
+    late = replace(one, now=1_783_500_000)
+    assert found(late) == [("warning", "vgpu_licence_expired", A100, ())]
+
+
+def test_values_of_a_licence_are_always_there():
+    none = dict.fromkeys(("product", "status", "state", "expiry"))
+    assert smi(smi_gpu()).gpus[0].values["licence"] == none
+    assert guest("Unlicensed").smi.gpus[0].values["licence"] == {
+        "product": "NVIDIA RTX Virtual Workstation",
+        "status": "Unlicensed",
+        "state": "unlicensed",
+        "expiry": None,
+    }
+
+
+REFUSED = "pid='<unknown>', name=<unknown>, Guest driver is incompatible with host driver"
+
+
+def test_a_guest_whose_driver_the_host_refuses():
+    """The GPU does not start because of it: nothing is wrong with its power or its seat."""
+    lines = (
+        (1, f"NVRM: Xid (PCI:{A100[:-2]}): 78, {REFUSED}"),
+        (2, INIT),
+        (3, f"NVRM: GPU {A100}: rm_init_adapter failed, device minor number 0"),
+    )
+    one = node(*lines, answer=Smi("failed", 6, "535", text="No devices were found"))
+    rows = {row[1]: row for row in found(one)}
+    assert set(rows) == {"vgpu_driver_incompatible", "no_devices"}
+    assert rows["vgpu_driver_incompatible"] == ("error", "vgpu_driver_incompatible", A100, (78,))
+    step = next(
+        row.finding.next_step
+        for row in judge(one, Request())
+        if row.finding.code == "vgpu_driver_incompatible"
+    )
+    assert "GRID guest driver of the host's branch" in step and "seat" not in step
+    # Another GPU that does not start has another cause.
+    other = node(
+        *lines, (4, INIT.replace(A100, OTHER)), answer=Smi("failed", 6, "535", text="No devices")
+    )
+    assert ("gpu_init_failed", OTHER) in [row[1:3] for row in found(other)]
+
+
+def test_another_text_of_xid_78():
+    finding = only(node((1, f"NVRM: Xid (PCI:{A100[:-2]}): 78, pid=1, vGPU start failed")))
+    assert finding.finding.code == "xid"
+    assert "compare its driver with the host's" in finding.finding.next_step
+
+
+@pytest.mark.parametrize("text", ["GPU requires reset", "GPU is lost", "ERR!", "[GPU is lost]"])
+def test_a_text_that_shows_a_fault_is_no_value(text):
+    names = ("current_ecc", "pending_ecc", "current_mig", "fabric/state", "fabric/status")
+    fault = only(node(answer=smi(smi_gpu(**dict.fromkeys(names[:-1], text)))))
+    assert fault.finding.code in ("recovery_action", "gpu_lost", "gpu_values_unreadable")
+    values = smi(smi_gpu(**dict.fromkeys(names, text), gpu_recovery_action=text)).gpus[0].values
+    assert values["ecc"]["mode"] is values["mig"]["mode"] is values["fabric"]["state"] is None
+    assert values["recovery"]["action"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "words"),
+    [
+        ("route_unhealthy", True, "route_unhealthy is yes"),
+        ("access_timeout_recovery", True, "access_timeout_recovery is yes"),
+        ("route_recovery_in_progress", True, "route_recovery is yes"),
+        ("route_unhealthy", False, ""),
+        ("access_timeout_recovery", False, ""),
+    ],
+)
+@pytest.mark.parametrize("named", [("Yes", "No"), ("True", "False")])
+def test_flags_of_the_fabric_without_a_summary(name, bad, words, named):
+    values = {**T4, "fabric/state": "Completed", "fabric/status": "Success"}
+    text = named[0] if bad else named[1]
+    one = node(answer=smi(smi_gpu(values={**values, f"fabric/health/{name}": text})))
+    assert [row[:2] for row in found(one)] == ([("warning", "fabric_degraded")] if bad else [])
+    assert words in "".join(row.finding.evidence for row in judge(one, Request()))
 
 
 def test_libraries_of_another_version():

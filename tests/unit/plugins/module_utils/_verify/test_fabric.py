@@ -124,6 +124,20 @@ def test_a_registration_that_failed():
     assert "completed (error 999)" in fabric_fault(node, fabric).evidence
 
 
+@pytest.mark.parametrize(
+    ("state", "code"), [("gpu_is_lost", "gpu_lost"), ("gpu_requires_reset", "recovery_action")]
+)
+def test_a_fault_in_the_place_of_the_state(state, code):
+    """As the facts have it of nvidia-smi: no fabric manager can mend that."""
+    node = machine(DONE, {"state": state, "status": None})
+    driver = FabricDriver((DONE, COMING))
+    fabric = driver.wait(node)
+    assert (driver.asked, fabric.waited) == (0, 0)
+    found = fabric_fault(node, fabric)
+    assert found.code == code and state.replace("_", " ") in found.evidence
+    assert "fabricmanager" not in found.next_step
+
+
 def test_a_virtual_machine_waits_for_its_host():
     node = machine(COMING, switches=0, unit=None)
     found = fabric_fault(node, FabricDriver((COMING,)).wait(node, timeout=4))

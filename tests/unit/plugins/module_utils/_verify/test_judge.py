@@ -9,6 +9,9 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vgpu_licence import (
+    read_licence,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import (
     any_failed,
@@ -59,6 +62,30 @@ def test_a_node_without_gpu_is_not_tried():
     results = results_of(working(gpus=[]))
     assert {one.ok for one in results.values()} == {None}
     assert results["pci"].code == "no_gpu"
+
+
+def guest(status):
+    licence = read_licence("VGPU", "NVIDIA Virtual Compute Server", status)
+    vgpu = {"guest": True, "host_driver_version": None, "host_driver_branch": None}
+    gpu = {**P4, "kernel_driver": "nvidia", "vgpu": {**vgpu, "licence": licence}}
+    return results_of(working(gpus=[gpu]))["nvml"]
+
+
+@pytest.mark.parametrize(
+    "status", ["Unlicensed", "Unlicensed (Restricted)", "Unlicensed (Unrestricted)"]
+)
+def test_a_guest_without_a_licence(status):
+    nvml = guest(status)
+    assert (nvml.ok, nvml.code) == (False, "vgpu_unlicensed")
+    assert status in nvml.evidence and "nvidia-gridd" in nvml.next_step
+
+
+def test_a_guest_with_its_licence():
+    nvml = guest("Licensed (Expiry: 2026-7-7 16:1:44 GMT)")
+    assert nvml.ok and nvml.proof.endswith(
+        "licence status: Licensed (Expiry: 2026-7-7 16:1:44 GMT)"
+    )
+    assert guest("N/A").ok
 
 
 # -- pci --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import subprocess
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import config_files
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
     config_texts as texts,
@@ -106,6 +107,23 @@ def test_licence():
         texts.gridd({"colour": "green"})
     with pytest.raises(InputError, match="server"):
         texts.gridd({"server": "a\nEnableUI=TRUE"})
+    # How long it is waited for is nothing that the daemon reads.
+    assert texts.gridd({"timeout": 9}) == texts.gridd({})
+
+
+@pytest.mark.parametrize(("value", "seconds"), [(None, 120), ("", 120), (0, 0), ("45", 45)])
+def test_how_long_a_licence_is_waited_for(value, seconds):
+    assert texts.licence_timeout({"timeout": value}) == seconds
+    assert texts.licence_timeout({}) == 120
+    assert not texts.asks_licence({"timeout": value, "token_sha256": "ab"})
+    assert texts.asks_licence({"feature_type": 1})
+
+
+@pytest.mark.parametrize("value", [-1, "soon", True, 1801, 1.5, [1]])
+def test_a_time_that_is_none(value):
+    with pytest.raises(InputError) as caught:
+        read_options({"licence": {"timeout": value}})
+    assert "nvidia_driver_licence.timeout" in str(caught.value)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd on this machine")

@@ -1,0 +1,127 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.common import (
+    unlicensed_guest,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors import explain
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.licence import (
+    licence_fault,
+    wait_for_licence,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vgpu_licence import (
+    read_licence,
+)
+
+BUSY = "CUDA error: CUDA-capable device(s) is/are busy or unavailable"
+END = datetime(2026, 7, 7, 16, 1, 44, tzinfo=timezone.utc).timestamp()
+
+
+def licence(status):
+    return read_licence("VGPU", "NVIDIA Virtual Compute Server", status)
+
+
+def gpu(status=None, guest=True):
+    return {
+        "address": "0002:00:00.0",
+        "vendor": "nvidia",
+        "vgpu": {"guest": guest, "licence": licence(status) if status else None},
+    }
+
+
+def test_a_guest_without_a_licence():
+    found = licence_fault("0002:00:00.0", licence("Unlicensed (Restricted)"), END)
+    assert found.code == "vgpu_unlicensed" and "reduces its performance" in found.cause
+    assert "Unlicensed (Restricted) (NVIDIA Virtual Compute Server)" in found.evidence
+    for word in ("nvidia-gridd", "gridd.conf", "ClientConfigToken", "clock", "reachable"):
+        assert word in found.next_step
+    grace = licence_fault("0002:00:00.0", licence("Unlicensed (Unrestricted)"), END)
+    assert grace.code == "vgpu_unlicensed" and "still has its full performance" in grace.cause
+
+
+@pytest.mark.parametrize(
+    ("status", "now", "code"),
+    [
+        # A lease is renewed long before its end: one that is near shows nothing.
+        ("Licensed (Expiry: 2026-7-7 16:1:44 GMT)", END - 60, None),
+        ("Licensed (Expiry: 2026-7-7 16:1:44 GMT)", END + 60, "vgpu_licence_expired"),
+        ("Licensed (Expiry: 2026-7-7 16:1:44 GMT)", 0, None),
+        ("Licensed (Expiry: Permanent)", END, None),
+        ("Unknown", END, None),
+    ],
+)
+def test_a_guest_with_one(status, now, code):
+    found = licence_fault("a", licence(status), now)
+    assert (found and found.code) == code
+
+
+def test_none_is_no_fault():
+    assert licence_fault("a", None, END) is None
+    assert licence_fault("a", dict.fromkeys(("product", "status", "state", "expiry")), END) is None
+    assert unlicensed_guest([gpu(), gpu("Licensed")]) is None
+    assert unlicensed_guest([gpu(), gpu("Unlicensed")]).code == "vgpu_unlicensed"
+
+
+def test_a_busy_gpu_of_an_unlicensed_guest():
+    (found,) = explain(BUSY, gpus=[gpu("Unlicensed (Restricted)")])
+    assert found.code == "vgpu_unlicensed"
+    assert "busy or unavailable" in found.evidence and "License Status" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("gpus", "possible"),
+    [
+        ([gpu(guest=False)], False),
+        ([gpu("Licensed")], False),
+        # Full performance: the licence is not the cause now.
+        ([gpu("Unlicensed (Unrestricted)")], True),
+        ([gpu()], True),
+        ([gpu(guest=None)], True),
+        ([gpu(guest=False), gpu()], True),
+        ([], True),
+    ],
+)
+def test_a_busy_gpu_where_facts_do_not_decide(gpus, possible):
+    (found,) = explain(BUSY, gpus=gpus)
+    assert found.code == "gpu_busy" and found.cause.startswith("Another program holds")
+    assert ("without a licence" in found.cause) == possible
+    assert ("License Status" in found.next_step) == possible
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def waited(timeout, *answers):
+    clock, given = Clock(), list(answers)
+
+    def devices():
+        answer = given.pop(0) if len(given) > 1 else given[0]
+        return [{"address": "a", "licence": one} for one in answer]
+
+    return wait_for_licence(devices, timeout, clock, clock.sleep)
+
+
+def test_a_licence_is_waited_for():
+    no, yes = licence("Unlicensed (Unrestricted)"), licence("Licensed")
+    found = waited(60, [no, yes], [no, yes], [yes, yes])
+    assert (found.finding(), found.seconds) == (None, 6)
+    found = waited(10, [no])
+    assert found.finding().evidence.endswith("seen for 12 s")
+    assert waited(0, [no]).seconds == 0
+    # A driver that does not tell it, or does not answer any more, ends the wait.
+    assert waited(60, [None]).finding() is None and waited(60, [no], []).seconds == 3
