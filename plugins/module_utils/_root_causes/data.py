@@ -112,7 +112,6 @@ _OF_MODULE = (
         "(docs/driver.md, vGPU)",
     ),
     Cause(
-    Cause(
         "vgpu_driver_incompatible",
         MODULE,
         fix="nvidia_driver_source: runfile, nvidia_driver_runfile: {{url: ..., checksum: ...}} "
