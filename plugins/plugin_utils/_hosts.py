@@ -15,7 +15,10 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 from jinja2 import UndefinedError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
+    InputError,
+    KubegpuError,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
     DRIVERS,
     IN_KERNEL,
@@ -35,6 +38,8 @@ _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 _DELEGATE = "kubegpu_kube.delegate"
 _NAMESPACE = "kubegpu_kube_namespace"
 _KEYS = ("kubeconfig", "context", "host", "delegate")
+# What the use of facts of another form raises.
+_OTHER_FORM = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 def connection(variables: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -49,6 +54,8 @@ def connection(variables: Mapping[str, Any]) -> Mapping[str, Any]:
 def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select: str) -> list[str]:
     """Return the hosts to which ``select`` applies, in their order.
 
+    It applies to no host whose facts have another form.
+
     :param hostvars: Ansible's ``hostvars``; empty for ``ansible-playbook --syntax-check``.
     :param select: a key of the table of this file.
     :raises InputError: ``select`` is unknown.
@@ -56,7 +63,17 @@ def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select
     if select not in _SELECT:
         raise InputError(f"{select!r} is none of {', '.join(_SELECT)}.")
     applies = _SELECT[select]
-    return [host for host in hosts if host in hostvars and applies(hostvars[host])]
+    return [host for host in hosts if host in hostvars and _applies_to(applies, hostvars[host])]
+
+
+def _applies_to(applies: Callable[[Variables], bool], variables: Variables) -> bool:
+    try:
+        return applies(variables)
+    except _OTHER_FORM:
+        # Facts are looked at as a whole only here: that takes longer than a selection.
+        if form_error(variables) is None:
+            raise
+        return False
 
 
 def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, Any]]:
@@ -69,11 +86,11 @@ def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list
 
 
 def _groups(host: str, variables: Variables) -> list[str]:
-    """Return the groups of a host, none without facts.
+    """Return the groups of a host, none without facts or with facts of another form.
 
     One with a wrong value that applies to it has failed, and no play that changes nodes runs on it.
     """
-    if facts(variables) is None:
+    if checked_facts(variables) is None:
         return []
     reported = ["kubegpu_reported"] if _may_be(_is_reported, variables) else []
     if wrong_values(host, variables):
@@ -150,10 +167,42 @@ def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict
 def facts(variables: Variables) -> Mapping[str, Any] | None:
     """Return the fact ``gpu_node`` of a host; None if the host was not read.
 
-    A fact without GPUs is not of this collection, such as one in a cache of facts.
+    A fact without GPUs is not of this collection. One of another run or play has not been checked
+    (:func:`form_error`).
     """
     found = (variables.get("ansible_facts") or {}).get("gpu_node")
     return found if isinstance(found, Mapping) and "gpus" in found else None
+
+
+def checked_facts(variables: Variables) -> Mapping[str, Any] | None:
+    """Return the fact ``gpu_node`` of a host; None if it was not read or has another form."""
+    return facts(variables) if form_error(variables) is None else None
+
+
+def form_error(variables: Variables) -> KubegpuError | None:
+    """Return the error about the facts of a host; None if they have the form of this release.
+
+    The action checks the facts of this run. Those of another run are in a cache of facts, and a
+    play can set some.
+    """
+    node = facts(variables)
+    if node is None:
+        return None
+    # Each process that runs a filter imports this file.
+    from ._forms import cached_error, facts_fault  # noqa: PLC0415
+
+    wrong = facts_fault(node)
+    return cached_error(wrong) if wrong else None
+
+
+def read_failure(variables: Variables) -> str:
+    """Return the message of the failed read of a host, its first line is the cause.
+
+    It is empty if the read did not fail, or was none of the playbook ``groups``.
+    """
+    read = variables.get("__kubegpu_read")
+    failed = isinstance(read, Mapping) and (read.get("failed") or read.get("unreachable"))
+    return str(read.get("msg") or "").strip() if isinstance(read, Mapping) and failed else ""
 
 
 def _vendor(variables: Variables) -> str:

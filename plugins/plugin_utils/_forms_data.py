@@ -1,0 +1,248 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The form of the results of modules, in the words of ``_forms_facts_data.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ._forms_facts_data import (
+    ANY,
+    GPU_NODE,
+    HANG,
+    NAMED_TEXTS,
+    NAMED_TEXTS_OR_NULL,
+    PROBLEM,
+    TEXTS,
+    Form,
+)
+
+_LAYERS = [
+    {
+        "node": "text",
+        "layer": "text",
+        "ok": "flag?",
+        "code": "text",
+        "cause": "text",
+        "evidence": "text",
+        "next_step": "text",
+        "proof": "text",
+        "subject": "text",
+    }
+]
+_FINDINGS = [{**PROBLEM, "severity?": "text", "address?": "text", "xids?": ["whole"],
+              "count?": "whole?", "last?": "text?"}]  # fmt: skip
+_UNSEEN = [{"what": "text", "why": "text"}]
+_RUNTIME: Mapping[str, Form] = {
+    "restart_required?": "flag",
+    "restart_reason?": "text?",
+    "restarted?": "flag",
+    "reload_required?": "flag",
+    "reload_reason?": "text?",
+    "reloaded?": "flag",
+    "default_runtime?": ANY,
+    "handlers?": ({"*": ANY},),
+    "runtimes?": ({"*": ANY},),
+    "backup_file?": "text?",
+    "reasons?": TEXTS,
+}
+_COUNTS = {"*": "whole"}
+_MAINTENANCE: Mapping[str, Form] = {
+    "ok?": "flag",
+    "nodes?": {
+        "*": {
+            "node?": "text?",
+            "ok?": "flag",
+            "changed?": "flag",
+            "ready?": "flag?",
+            "unschedulable?": "flag?",
+            "was_unschedulable?": "flag?",
+            "held_by?": "text?",
+            "evicted?": ["mapping"],
+            "waiting?": ["mapping"],
+            "kept?": ["mapping"],
+            "findings?": ["mapping"],
+        }
+    },
+    "requests?": _COUNTS,
+}
+
+#: By module. What later steps read has to be there; the rest is returned in some calls only.
+FORMS: Mapping[str, Mapping[str, Form]] = {
+    "gpu_node": GPU_NODE,
+    "gpu_node_facts": {"ansible_facts": {"gpu_node": GPU_NODE}},
+    "gpu_node_verify": {
+        "ok": "flag",
+        "failed_layers": TEXTS,
+        "layers": _LAYERS,
+        "ansible_facts?": {"gpu_node?": GPU_NODE},
+    },
+    "gpu_node_health": {
+        "ok": "flag",
+        "gpus": [
+            {
+                "address": "text",
+                "vendor?": "text",
+                "product?": "text?",
+                "kernel_driver?": "text?",
+                "index?": "whole?",
+                "uuid?": "text?",
+                "serial?": "text?",
+                "on_bus?": "flag",
+            }
+        ],
+        "findings": _FINDINGS,
+        "new?": (_FINDINGS,),
+        "resolved?": ([{"code": "text", "severity?": "text", "address?": "text"}],),
+        "events": [
+            {
+                "boot": "whole",
+                "kind": "text",
+                "number": "whole?",
+                "address": "text",
+                "severity?": "text?",
+                "count": "whole",
+                "first?": "text?",
+                "last?": "text?",
+                "sample?": "text",
+                "programs?": TEXTS,
+                "mig_instances?": TEXTS,
+                "versions?": TEXTS,
+            }
+        ],
+        "hangs?": [HANG],
+        "unseen": _UNSEEN,
+        "logs?": [{"boot": "whole", "source": "text", "size": "whole", "seconds": "number",
+                   "incomplete": "text"}],
+        "driver_version?": "text?",
+        "boot_id?": "text?",
+        "seconds?": "number",
+    },
+    "gpu_node_texts": {
+        "texts": [{"name": "text", "source": "text", "text": "text", "cut": "flag"}],
+        "unseen": _UNSEEN,
+    },
+    "nvidia_driver": {
+        "plan?": "mapping",
+        "loaded?": "text?",
+        "reboot_required?": "flag",
+        "reboot_reason?": "text?",
+        "previous?": ("mapping",),
+        "rolled_back?": "flag",
+    },
+    "nvidia_mig": {"plan?": "mapping", "reboot_required?": "flag", "reboot_reason?": "text?"},
+    "cuda_toolkit": {
+        "plan?": "mapping",
+        "default?": "text?",
+        "compilers?": {"*": "text?"},
+        "left?": TEXTS,
+    },
+    "container_toolkit_config": {"path?": "text", "reasons?": TEXTS},
+    "cdi_specification": {"path?": "text?", "method?": "text?", "reasons?": TEXTS},
+    "amd_cdi_specification": {"path?": "text", "devices?": TEXTS, "reasons?": TEXTS},
+    "containerd_runtime": _RUNTIME,
+    "docker_runtime": _RUNTIME,
+    "crio_runtime": _RUNTIME,
+    "gpu_exporter": {"plan?": "mapping"},
+    "gpu_node_acceptance": {
+        "programs?": {"*": "text?"},
+        "users?": TEXTS,
+        "ran?": "flag",
+        "argv?": TEXTS,
+        "findings?": [
+            {**PROBLEM, "severity?": "text", "subject?": "text", "error_id?": "whole?",
+             "error?": "text?", "action?": "text?"},
+        ],
+        "measured?": {"*": {"*": "number?"}},
+        "skipped?": TEXTS,
+        "version?": "text?",
+        "seconds?": "number",
+    },
+    "package_repository": {
+        "files?": {"*": "text?"},
+        "disabled?": ["mapping"],
+        "key_fingerprints?": TEXTS,
+        "reasons?": TEXTS,
+    },
+    "package_set": {
+        "packages?": {"*": ANY},
+        "previous?": {"*": ANY},
+        "module_streams?": NAMED_TEXTS_OR_NULL,
+        "not_available?": TEXTS,
+        "broken?": NAMED_TEXTS,
+        "reasons?": TEXTS,
+    },
+    "runtime_configuration": {
+        "restored?": TEXTS,
+        "left?": ["mapping"],
+        "restarted?": TEXTS,
+        "restart_required?": TEXTS,
+    },
+    "prometheus_gpu_files": {"hosts?": TEXTS, "reasons?": TEXTS},
+    "runfile_download": {"content?": "text", "found_sha256?": "text"},
+    "node_reboot": {"rebooted?": "flag", "elapsed?": "number"},
+    "gpu_host_maintenance": _MAINTENANCE,
+    "gpu_node_maintenance": {**_MAINTENANCE, "lease_process?": "text"},
+    "node_pause": {
+        "nodes?": {
+            "*": {
+                "node?": "text?",
+                "changed?": "flag",
+                "paused?": "text?",
+                "cordoned?": "flag?",
+                "pods?": TEXTS,
+                "left?": TEXTS,
+                "containers?": TEXTS,
+            }
+        },
+        "requests?": _COUNTS,
+    },
+    "node_gpu_label": {
+        "nodes?": {"*": "mapping"},
+        "unknown?": TEXTS,
+        "not_ready?": TEXTS,
+        "conflicts?": ["mapping"],
+        "errors?": {"*": ANY},
+        "refused?": {"*": ANY},
+        "feature_discovery?": "flag",
+        "left_to_feature_discovery?": TEXTS,
+        "requests?": _COUNTS,
+    },
+    "gpu_cluster_info": {
+        "nodes?": {"*": "mapping"},
+        "node_of?": NAMED_TEXTS_OR_NULL,
+        "plugin_pods?": ["mapping"],
+        "discovery_pods?": ["mapping"],
+        "exporter_pods?": ["mapping"],
+        "parts?": ["mapping"],
+        "foreign?": ["mapping"],
+        "dra?": ("mapping",),
+        "missing?": ["mapping"],
+        "layers?": _LAYERS,
+        "metric_layers?": _LAYERS,
+        "pods?": ["mapping"],
+        "plugin_objects?": ["mapping"],
+        "monitoring?": ("mapping",),
+        "kubernetes?": "text?",
+        "dra_objects?": ["mapping"],
+        "waited?": "number",
+        "requests?": _COUNTS,
+    },
+    "gpu_test_pods": {
+        "results?": {"*": "mapping"},
+        "layers?": _LAYERS,
+        "changes?": TEXTS,
+        "requests?": _COUNTS,
+    },
+}
+
+#: Their answers are as large as the cluster.
+CLUSTER_MODULES = (
+    "gpu_cluster_info",
+    "gpu_node_maintenance",
+    "gpu_test_pods",
+    "node_gpu_label",
+    "node_pause",
+)
