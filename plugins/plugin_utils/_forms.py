@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
@@ -72,7 +72,11 @@ def checked(action: Any, result: dict[str, Any]) -> dict[str, Any]:
     wrong = answer_fault(module, result)
     if not wrong:
         return result
-    return {"failed": True, "changed": result.get("changed") is True, **failure(_error(module, wrong))}
+    return {
+        "failed": True,
+        "changed": result.get("changed") is True,
+        **failure(_error(module, wrong)),
+    }
 
 
 def _error(module: str, wrong: str) -> KubegpuError:
@@ -105,7 +109,7 @@ def _is_of_ansible(name: Any) -> bool:
     return name in _OF_ANSIBLE or str(name).startswith("_ansible_")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compiled(module: str, failed: bool) -> Check:
     form = FORMS.get(module, {})
     return _check({f"{name.rstrip('?')}?": one for name, one in form.items()} if failed else form)

@@ -114,8 +114,15 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         ],
         "hangs?": [HANG],
         "unseen": _UNSEEN,
-        "logs?": [{"boot": "whole", "source": "text", "size": "whole", "seconds": "number",
-                   "incomplete": "text"}],
+        "logs?": [
+            {
+                "boot": "whole",
+                "source": "text",
+                "size": "whole",
+                "seconds": "number",
+                "incomplete": "text",
+            }
+        ],
         "driver_version?": "text?",
         "boot_id?": "text?",
         "seconds?": "number",
@@ -152,8 +159,14 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "ran?": "flag",
         "argv?": TEXTS,
         "findings?": [
-            {**PROBLEM, "severity?": "text", "subject?": "text", "error_id?": "whole?",
-             "error?": "text?", "action?": "text?"},
+            {
+                **PROBLEM,
+                "severity?": "text",
+                "subject?": "text",
+                "error_id?": "whole?",
+                "error?": "text?",
+                "action?": "text?",
+            },
         ],
         "measured?": {"*": {"*": "number?"}},
         "skipped?": TEXTS,

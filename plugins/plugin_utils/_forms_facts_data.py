@@ -237,9 +237,7 @@ GPU_NODE: Mapping[str, Form] = {
         {
             "version": "text?",
             "held": "flag?",
-            "cdi_spec": (
-                {"path": "text", "devices": TEXTS, "nodes": TEXTS, "made_for": TEXTS},
-            ),
+            "cdi_spec": ({"path": "text", "devices": TEXTS, "nodes": TEXTS, "made_for": TEXTS},),
             "render_nodes": TEXTS,
             "interrupted": TEXTS,
         },
@@ -265,9 +263,7 @@ GPU_NODE: Mapping[str, Form] = {
     ],
     "runtimes": {"containerd": (_CONTAINERD,), "docker": (_DOCKER,), "crio": (_CRIO,)},
     "kubelet": ({"directory": "text", "plugin_folders": TEXTS},),
-    "nvml": (
-        {"driver_version": "text?", "cuda_version": "text?", "devices": [_NVML_DEVICE]},
-    ),
+    "nvml": ({"driver_version": "text?", "cuda_version": "text?", "devices": [_NVML_DEVICE]},),
     "mig": {
         "managed": "flag",
         "unfinished": TEXTS,
@@ -300,7 +296,7 @@ GPU_NODE: Mapping[str, Form] = {
             "driver": "text",
             "gpus": TEXTS,
             "tests": TEXTS,
-            "missing": TEXTS,
+            "missing?": TEXTS,
             "causes": TEXTS,
         },
     ),

@@ -90,7 +90,7 @@ def _groups(host: str, variables: Variables) -> list[str]:
 
     One with a wrong value that applies to it has failed, and no play that changes nodes runs on it.
     """
-    if checked_facts(variables) is None:
+    if facts(variables) is None:
         return []
     reported = ["kubegpu_reported"] if _may_be(_is_reported, variables) else []
     if wrong_values(host, variables):
@@ -165,18 +165,17 @@ def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict
 
 
 def facts(variables: Variables) -> Mapping[str, Any] | None:
-    """Return the fact ``gpu_node`` of a host; None if the host was not read.
+    """Return the fact ``gpu_node`` of a host; None if it was not read or has another form."""
+    return _node(variables) if form_error(variables) is None else None
 
-    A fact without GPUs is not of this collection. One of another run or play has not been checked
-    (:func:`form_error`).
+
+def _node(variables: Variables) -> Mapping[str, Any] | None:
+    """Return the fact ``gpu_node`` of a host, unchecked; None if the host was not read.
+
+    A fact without GPUs is not of this collection.
     """
     found = (variables.get("ansible_facts") or {}).get("gpu_node")
     return found if isinstance(found, Mapping) and "gpus" in found else None
-
-
-def checked_facts(variables: Variables) -> Mapping[str, Any] | None:
-    """Return the fact ``gpu_node`` of a host; None if it was not read or has another form."""
-    return facts(variables) if form_error(variables) is None else None
 
 
 def form_error(variables: Variables) -> KubegpuError | None:
@@ -185,7 +184,7 @@ def form_error(variables: Variables) -> KubegpuError | None:
     The action checks the facts of this run. Those of another run are in a cache of facts, and a
     play can set some.
     """
-    node = facts(variables)
+    node = _node(variables)
     if node is None:
         return None
     # Each process that runs a filter imports this file.
@@ -206,12 +205,12 @@ def read_failure(variables: Variables) -> str:
 
 
 def _vendor(variables: Variables) -> str:
-    node = facts(variables)
+    node = _node(variables)
     return "" if node is None else gpu_vendor(node["gpus"])
 
 
 def _vendors(variables: Variables) -> list[str]:
-    node = facts(variables)
+    node = _node(variables)
     return [] if node is None else gpu_vendors(node["gpus"])
 
 
@@ -247,7 +246,7 @@ def asks_for_cuda(variables: Variables) -> bool:
     return bool(
         variables.get("cuda_toolkit_versions")
         or variables.get("cuda_toolkit_libraries")
-        or ((facts(variables) or {}).get("cuda") or {}).get("configuration")
+        or ((_node(variables) or {}).get("cuda") or {}).get("configuration")
     )
 
 
@@ -259,7 +258,7 @@ def _partitions(variables: Variables) -> bool:
 
 def _has_mig_record(variables: Variables) -> bool:
     """Return whether a teardown restores a MIG layout on the node."""
-    return ((facts(variables) or {}).get("mig") or {}).get("managed") is True
+    return ((_node(variables) or {}).get("mig") or {}).get("managed") is True
 
 
 def _is_kept(variables: Variables) -> bool:
@@ -276,7 +275,7 @@ def _asks_runtimes(variables: Variables) -> bool:
 
 def _can_verify(variables: Variables) -> bool:
     """Return whether a run can verify the host: its driver is loaded, and nothing failed."""
-    node = facts(variables)
+    node = _node(variables)
     return (
         node is not None
         and _is_enabled(variables, "gpu_verify", default=True)
@@ -296,7 +295,7 @@ def _has_kernel_driver(node: Mapping[str, Any]) -> bool:
 
 def _offers(variables: Variables, vendor: str) -> bool:
     """Return whether containers can be given GPUs of the vendor."""
-    node = facts(variables)
+    node = _node(variables)
     return node is not None and bool(container_gpus(node, vendor))
 
 
@@ -308,7 +307,7 @@ def _uses_amd(variables: Variables, *roles: str) -> bool:
 
 def _has_amd(variables: Variables) -> bool:
     """Return whether a part of AMD's driver or container toolkit is on the host, for a teardown."""
-    node = facts(variables) or {}
+    node = _node(variables) or {}
     toolkit = node.get("amd_container_toolkit") or {}
     files = [str(entry.get("file")) for entry in node.get("repositories") or ()]
     return bool(
@@ -330,7 +329,7 @@ def _is_monitored(variables: Variables) -> bool:
 
     One whose last GPU is lost keeps it.
     """
-    node = facts(variables)
+    node = _node(variables)
     exporter = (node or {}).get("exporter") or {}
     gpus = node is not None and bool(node["gpus"] or exporter.get("expected_gpus"))
     enabled = _is_enabled(variables, "gpu_monitoring")
@@ -348,7 +347,7 @@ def _needs_cluster_parts(variables: Variables) -> bool:
 
 def _has_exporter(variables: Variables) -> bool:
     """Return whether this collection has set up an exporter on the host."""
-    exporter = (facts(variables) or {}).get("exporter") or {}
+    exporter = (_node(variables) or {}).get("exporter") or {}
     return bool(exporter.get("method") or exporter.get("packages_managed"))
 
 
@@ -364,7 +363,7 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "intel": lambda variables: _offers(variables, "intel"),
     "gpu": lambda variables: bool(_vendors(variables)),
     "none": lambda variables: _vendor(variables) == "none",
-    "work": lambda variables: facts(variables) is not None and _has_work(variables),
+    "work": lambda variables: _node(variables) is not None and _has_work(variables),
     "parts": lambda variables: asks_for_mig(variables) or asks_for_cuda(variables),
     "runtimes": _asks_runtimes,
     "amd_enabled": lambda variables: _uses_amd(variables) and not _has_failed(variables),

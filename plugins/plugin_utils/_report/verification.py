@@ -21,6 +21,7 @@ def rows(
     entries: Iterable[Mapping[str, Any]],
     hosts: Sequence[str] = (),
     layers: Sequence[str] = LAYERS,
+    reasons: Mapping[str, str] | None = None,
     missing: str = "the node could not be read",
 ) -> list[dict[str, Any]]:
     """Return one row for each node, from the entries of all layers.
@@ -28,12 +29,16 @@ def rows(
     :param entries: ``{node, layer, ok, cause, evidence, next_step}`` of any layer, in any order.
     :param hosts: nodes that get a row in any case; one without entries has failed.
     :param layers: the layers that have a column.
-    :param missing: cause of failure of a host without entries.
+    :param reasons: cause of failure of a host without entries, by its name.
+    :param missing: the same, for others.
     """
     by_node: dict[str, list[Mapping[str, Any]]] = {host: [] for host in hosts}
     for entry in entries:
         by_node.setdefault(str(entry["node"]), []).append(entry)
-    return [_row(name, found, layers, missing) for name, found in by_node.items()]
+    return [
+        _row(name, found, layers, (reasons or {}).get(name, missing))
+        for name, found in by_node.items()
+    ]
 
 
 def _row(
