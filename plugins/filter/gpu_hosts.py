@@ -48,8 +48,8 @@ options:
         are, because their MIG layout cannot be restored.
       - V(driver) selects hosts with a loaded driver that did not fail, and V(changed) those of them
         whose node, labels or device plugin this run changed, so that no reboot or restart is left
-        to do; with C(gpu_verify_all), unchanged ones as well. V(verified) selects hosts that have
-        a GPU or no facts. These three omit hosts with C(gpu_verify_enabled=false).
+        to do; with C(gpu_verify_all), unchanged ones as well. V(verified) selects the hosts of the
+        table of a verification. These three omit hosts with C(gpu_verify_enabled=false).
       - V(monitored) selects hosts with a GPU of any vendor that get an exporter of their own
         (C(gpu_monitoring_enabled)), V(monitoring_work) those on which the plan of
         P(kubegpu.nodes.gpu_monitoring#role) changes something, V(scraped) those whose plan is no

@@ -224,7 +224,9 @@ def verification_rows(
         # The name in the inventory counts, whatever the node calls itself.
         entries.extend({**entry, "node": host} for entry in variables.get(key) or ())
         reasons[host] = _missing(variables, missing)
-    return verification([*entries, *more], hosts, layers, reasons, missing)
+    read = [host for host in hosts if facts(hostvars[host]) is not None]
+    without = select_hosts(read, hostvars, "none")
+    return verification([*entries, *more], hosts, layers, reasons, missing, without)
 
 
 def _missing(variables: Variables, otherwise: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_upgrade import gpu_upgrade
-from tests.unit.fixtures.node_facts import node
+from tests.unit.fixtures.node_facts import installed, node
 
 STEP = {"step": "load", "action": "load", "detail": "580.1", "reason": "asked for"}
 WORK = {"nvidia_driver_plan": {"work": True, "change": True, "steps": [STEP]}}
@@ -210,6 +210,22 @@ def test_the_report_has_the_plan_and_the_results():
     rows = gpu_upgrade(data, "report_rows")
     assert [one["outcome"] for one in rows] == ["done", "not started", "not started"]
     assert gpu_upgrade(HOSTS, "report", hostvars, checked=True)["ok"]
+
+
+def test_a_host_that_the_upgrade_leaves_as_it_is_has_its_versions_in_the_report():
+    same = {
+        "ansible_facts": {"gpu_node": installed("1.20.1-1", driver__installed="550.1")},
+        "nvidia_driver_plan": {}, "nvidia_container_toolkit_plan": {},
+    }  # fmt: skip
+    _plan, hostvars = planned(dict.fromkeys(HOSTS, same))
+    hostvars["gpu2"]["gpu_upgrade_result"] = {"from": {"driver": "535.1", "toolkit": None}}
+    hostvars["gpu3"] = {**hostvars["gpu3"], "ansible_facts": {}}
+    data = gpu_upgrade(HOSTS, "report", hostvars, began="a", ended="b")
+    rows = {row["node"]: row for row in gpu_upgrade(data, "report_rows")}
+    assert [(row["driver"], row["toolkit"]) for row in rows.values()] == [
+        ("550.1", "1.20.1-1"), ("535.1", "-"), ("-", "-"),
+    ]  # fmt: skip
+    assert {row["outcome"] for row in rows.values()} == {"unchanged"}
 
 
 def test_nodes_that_are_no_hosts_of_the_run_count_before_each_batch():

@@ -15,7 +15,8 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import changed_hosts
 from tests.unit.fixtures.kernel_gpus import gpu
-from tests.unit.fixtures.node_facts import P4, node as node_of
+from tests.unit.fixtures.node_facts import P4
+from tests.unit.fixtures.node_facts import node as node_of
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,12 @@ def test_hosts_by_vendor_and_of_a_verification():
     }
     assert select_hosts([*hostvars], hostvars, "nvidia") == ["gpu1", "off"]
     assert select_hosts([*hostvars], hostvars, "none") == ["cpu1"]
-    assert select_hosts([*hostvars], hostvars, "verified") == ["gpu1", "amd1", "unreachable"]
+    assert select_hosts([*hostvars], hostvars, "verified") == [
+        "gpu1",
+        "amd1",
+        "cpu1",
+        "unreachable",
+    ]
     assert select_hosts([*hostvars], hostvars, "gpu") == ["gpu1", "off", "amd1"]
     assert select_hosts([*hostvars], hostvars, "amd") == ["amd1"]
     # No driver for containers serves its second vendor's card, and no label selects it.

@@ -142,6 +142,28 @@ def test_a_node_that_was_not_read_says_why():
     ]  # fmt: skip
 
 
+def test_a_host_without_a_gpu_is_a_row_of_a_verification():
+    hostvars = {"cpu": host(node(gpus=[])), "gpu": host(), "plugin": host(node(gpus=[]))}
+    more = [{
+        "node": "plugin", "layer": "allocatable", "ok": False, "cause": "It offers a GPU.",
+        "evidence": "", "next_step": "", "code": "x",
+    }]  # fmt: skip
+    rows = {
+        row["node"]: row for row in verification_rows([*hostvars], hostvars, "layers", more=more)
+    }
+    cpu = rows["cpu"]
+    seen = (cpu["pci"], cpu["module"], cpu["result"], cpu["failed"])
+    assert seen == ("no GPU", None, "no GPU", False)
+    assert cpu["causes"] == cpu["notes"] == []
+    assert rows["gpu"]["failed"] and rows["gpu"]["pci"] is None
+    plugin = rows["plugin"]
+    assert (plugin["pci"], plugin["allocatable"], plugin["result"]) == (
+        "no GPU",
+        "failed",
+        "failed",
+    )
+
+
 def test_a_reboot_that_the_driver_needs_is_left_to_be_done():
     result = {"changed": True, "reboot_required": True, "reboot_reason": "it is in use"}
     hostvars = {"a": planned(nvidia_driver_result=result)}
