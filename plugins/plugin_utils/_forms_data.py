@@ -39,15 +39,11 @@ _RUNTIME: Mapping[str, Form] = {
     "restart_required?": "flag",
     "restart_reason?": "text?",
     "restarted?": "flag",
-    "reload_required?": "flag",
-    "reload_reason?": "text?",
-    "reloaded?": "flag",
     "default_runtime?": ANY,
-    "handlers?": ({"*": ANY},),
-    "runtimes?": ({"*": ANY},),
     "backup_file?": "text?",
     "reasons?": TEXTS,
 }
+_HANDLERS: Mapping[str, Form] = {**_RUNTIME, "handlers?": ({"*": ANY},)}
 _COUNTS = {"*": "whole"}
 _MAINTENANCE: Mapping[str, Form] = {
     "ok?": "flag",
@@ -66,7 +62,6 @@ _MAINTENANCE: Mapping[str, Form] = {
             "findings?": ["mapping"],
         }
     },
-    "requests?": _COUNTS,
 }
 
 #: By module. What later steps read has to be there; the rest is returned in some calls only.
@@ -149,9 +144,15 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     "container_toolkit_config": {"path?": "text", "reasons?": TEXTS},
     "cdi_specification": {"path?": "text?", "method?": "text?", "reasons?": TEXTS},
     "amd_cdi_specification": {"path?": "text", "devices?": TEXTS, "reasons?": TEXTS},
-    "containerd_runtime": _RUNTIME,
-    "docker_runtime": _RUNTIME,
-    "crio_runtime": _RUNTIME,
+    "containerd_runtime": _HANDLERS,
+    "docker_runtime": {
+        **_RUNTIME,
+        "reload_required?": "flag",
+        "reload_reason?": "text?",
+        "reloaded?": "flag",
+        "runtimes?": ({"*": ANY},),
+    },
+    "crio_runtime": _HANDLERS,
     "gpu_exporter": {"plan?": "mapping"},
     "gpu_node_acceptance": {
         "programs?": {"*": "text?"},
@@ -195,9 +196,9 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     },
     "prometheus_gpu_files": {"hosts?": TEXTS, "reasons?": TEXTS},
     "runfile_download": {"content?": "text", "found_sha256?": "text"},
-    "node_reboot": {"rebooted?": "flag", "elapsed?": "number"},
+    "node_reboot": {"rebooted?": "flag", "elapsed?": "whole"},
     "gpu_host_maintenance": _MAINTENANCE,
-    "gpu_node_maintenance": {**_MAINTENANCE, "lease_process?": "text"},
+    "gpu_node_maintenance": {**_MAINTENANCE, "requests?": _COUNTS, "lease_process?": "text"},
     "node_pause": {
         "nodes?": {
             "*": {
