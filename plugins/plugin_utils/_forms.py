@@ -36,13 +36,16 @@ _MOST_WHOLE = 1 << 64
 _MOST_NAME = 100
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
+    "word": (str,),
     "flag": (bool,),
     "whole": (int,),
     "number": (int, float),
     "list": (list,),
     "mapping": (dict,),
 }
-_WORDS = {"flag": "true or false", "whole": "a whole number"}
+_WORDS = {"flag": "true or false", "whole": "a whole number", "word": "a text"}
+# Python reads no number of more than 4,300 digits, and versions have numbers.
+_MOST_OF_WORD = 4000
 
 
 def answer_fault(module: str, answer: Mapping[str, Any]) -> str:
@@ -135,6 +138,8 @@ def _or_null(check: Check) -> Check:
 
 
 def _scalar(kind: str) -> Check:
+    if kind == "word":
+        return _word
     types = _KINDS[kind]
     number = kind in ("whole", "number")
 
@@ -144,6 +149,12 @@ def _scalar(kind: str) -> Check:
         return _other(value, _WORDS.get(kind, f"a {kind}"))
 
     return check
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        return _other(value, "a text")
+    return "" if len(value) <= _MOST_OF_WORD else f" has more than {_MOST_OF_WORD} characters"
 
 
 def _text(pattern: re.Pattern[str]) -> Check:

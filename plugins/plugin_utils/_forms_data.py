@@ -15,9 +15,11 @@ from ._forms_facts_data import (
     NAMED_TEXTS,
     NAMED_TEXTS_OR_NULL,
     PROBLEM,
-    TEXTS,
     Form,
 )
+
+# Messages may be long.
+_TEXTS = ["text"]
 
 _LAYERS = [
     {
@@ -41,7 +43,7 @@ _RUNTIME: Mapping[str, Form] = {
     "restarted?": "flag",
     "default_runtime?": ANY,
     "backup_file?": "text?",
-    "reasons?": TEXTS,
+    "reasons?": _TEXTS,
 }
 _HANDLERS: Mapping[str, Form] = {**_RUNTIME, "handlers?": ({"*": ANY},)}
 _COUNTS = {"*": "whole"}
@@ -70,7 +72,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     "gpu_node_facts": {"ansible_facts": {"gpu_node": GPU_NODE}},
     "gpu_node_verify": {
         "ok": "flag",
-        "failed_layers": TEXTS,
+        "failed_layers": _TEXTS,
         "layers": _LAYERS,
         "ansible_facts?": {"gpu_node?": GPU_NODE},
     },
@@ -102,9 +104,9 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
                 "first?": "text?",
                 "last?": "text?",
                 "sample?": "text",
-                "programs?": TEXTS,
-                "mig_instances?": TEXTS,
-                "versions?": TEXTS,
+                "programs?": _TEXTS,
+                "mig_instances?": _TEXTS,
+                "versions?": _TEXTS,
             }
         ],
         "hangs?": [HANG],
@@ -139,11 +141,11 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "plan?": "mapping",
         "default?": "text?",
         "compilers?": {"*": "text?"},
-        "left?": TEXTS,
+        "left?": _TEXTS,
     },
-    "container_toolkit_config": {"path?": "text", "reasons?": TEXTS},
-    "cdi_specification": {"path?": "text?", "method?": "text?", "reasons?": TEXTS},
-    "amd_cdi_specification": {"path?": "text", "devices?": TEXTS, "reasons?": TEXTS},
+    "container_toolkit_config": {"path?": "text", "reasons?": _TEXTS},
+    "cdi_specification": {"path?": "text?", "method?": "text?", "reasons?": _TEXTS},
+    "amd_cdi_specification": {"path?": "text", "devices?": _TEXTS, "reasons?": _TEXTS},
     "containerd_runtime": _HANDLERS,
     "docker_runtime": {
         **_RUNTIME,
@@ -156,9 +158,9 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     "gpu_exporter": {"plan?": "mapping"},
     "gpu_node_acceptance": {
         "programs?": {"*": "text?"},
-        "users?": TEXTS,
+        "users?": _TEXTS,
         "ran?": "flag",
-        "argv?": TEXTS,
+        "argv?": _TEXTS,
         "findings?": [
             {
                 **PROBLEM,
@@ -170,31 +172,31 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
             },
         ],
         "measured?": {"*": {"*": "number?"}},
-        "skipped?": TEXTS,
+        "skipped?": _TEXTS,
         "version?": "text?",
         "seconds?": "number",
     },
     "package_repository": {
         "files?": {"*": "text?"},
         "disabled?": ["mapping"],
-        "key_fingerprints?": TEXTS,
-        "reasons?": TEXTS,
+        "key_fingerprints?": _TEXTS,
+        "reasons?": _TEXTS,
     },
     "package_set": {
         "packages?": {"*": ANY},
         "previous?": {"*": ANY},
         "module_streams?": NAMED_TEXTS_OR_NULL,
-        "not_available?": TEXTS,
+        "not_available?": _TEXTS,
         "broken?": NAMED_TEXTS,
-        "reasons?": TEXTS,
+        "reasons?": _TEXTS,
     },
     "runtime_configuration": {
-        "restored?": TEXTS,
+        "restored?": _TEXTS,
         "left?": ["mapping"],
-        "restarted?": TEXTS,
-        "restart_required?": TEXTS,
+        "restarted?": _TEXTS,
+        "restart_required?": _TEXTS,
     },
-    "prometheus_gpu_files": {"hosts?": TEXTS, "reasons?": TEXTS},
+    "prometheus_gpu_files": {"hosts?": _TEXTS, "reasons?": _TEXTS},
     "runfile_download": {"content?": "text", "found_sha256?": "text"},
     "node_reboot": {"rebooted?": "flag", "elapsed?": "whole"},
     "gpu_host_maintenance": _MAINTENANCE,
@@ -206,22 +208,22 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
                 "changed?": "flag",
                 "paused?": "text?",
                 "cordoned?": "flag?",
-                "pods?": TEXTS,
-                "left?": TEXTS,
-                "containers?": TEXTS,
+                "pods?": _TEXTS,
+                "left?": _TEXTS,
+                "containers?": _TEXTS,
             }
         },
         "requests?": _COUNTS,
     },
     "node_gpu_label": {
         "nodes?": {"*": "mapping"},
-        "unknown?": TEXTS,
-        "not_ready?": TEXTS,
+        "unknown?": _TEXTS,
+        "not_ready?": _TEXTS,
         "conflicts?": ["mapping"],
         "errors?": {"*": ANY},
         "refused?": {"*": ANY},
         "feature_discovery?": "flag",
-        "left_to_feature_discovery?": TEXTS,
+        "left_to_feature_discovery?": _TEXTS,
         "requests?": _COUNTS,
     },
     "gpu_cluster_info": {
@@ -247,7 +249,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     "gpu_test_pods": {
         "results?": {"*": "mapping"},
         "layers?": _LAYERS,
-        "changes?": TEXTS,
+        "changes?": _TEXTS,
         "requests?": _COUNTS,
     },
 }

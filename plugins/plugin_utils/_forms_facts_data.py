@@ -4,8 +4,8 @@
 
 """The form of the fact ``gpu_node``, as gpu_node_facts documents it; its words are here, too.
 
-- ``"text"``, ``"whole"`` (number), ``"number"``, ``"flag"``, ``"list"``, ``"mapping"``: a value of
-  that type; with ``?`` at its end it may be null.
+- ``"text"``, ``"word"`` (a text of at most 4,000 characters), ``"whole"`` (number), ``"number"``,
+  ``"flag"``, ``"list"``, ``"mapping"``: a value of that type; with ``?`` it may be null.
 - a regular expression: a text that it matches as a whole.
 - ``[form]``: a list of values of this form. ``{"*": form}``: a mapping with such values.
 - ``{"key": form, "other?": form}``: a mapping with these keys; ``?`` marks one that may be missing.
@@ -22,96 +22,96 @@ from typing import Any
 Form = Any
 
 ANY = "any"
-TEXTS = ["text"]
-NAMED_TEXTS = {"*": "text"}
-NAMED_TEXTS_OR_NULL = {"*": "text?"}
+TEXTS = ["word"]
+NAMED_TEXTS = {"*": "word"}
+NAMED_TEXTS_OR_NULL = {"*": "word?"}
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _HEXADECIMAL = re.compile(r"[0-9a-f]{4}")
 _VENDOR = re.compile("nvidia|amd|intel")
 
-PROBLEM = {"code": "text", "cause": "text", "evidence?": "text", "next_step?": "text"}
-_DKMS = [{"kernel": "text?", "version": "text", "state": "text"}]
+PROBLEM = {"code": "word", "cause": "text", "evidence?": "text", "next_step?": "text"}
+_DKMS = [{"kernel": "word?", "version": "word", "state": "word"}]
 _GPU = {
     "address": _ADDRESS,
     "vendor": _VENDOR,
     "vendor_id": _HEXADECIMAL,
     "device_id": _HEXADECIMAL,
-    "subsystem_vendor_id": "text?",
-    "subsystem_device_id": "text?",
-    "class": "text",
-    "generation": "text?",
-    "product": "text?",
-    "kernel_driver": "text?",
+    "subsystem_vendor_id": "word?",
+    "subsystem_device_id": "word?",
+    "class": "word",
+    "generation": "word?",
+    "product": "word?",
+    "kernel_driver": "word?",
     "virtual_function": "flag",
-    "vgpu": {"guest": "flag?", "host_driver_version": "text?", "host_driver_branch": "text?"},
+    "vgpu": {"guest": "flag?", "host_driver_version": "word?", "host_driver_branch": "word?"},
 }
 _MIG_DEVICE = {
     "index?": "whole?",
-    "uuid?": "text?",
-    "name?": "text?",
+    "uuid?": "word?",
+    "name?": "word?",
     "gpu_instance_id?": "whole?",
     "compute_instance_id?": "whole?",
     "memory_total?": "whole?",
 }
 _NVML_DEVICE = {
-    "address": "text?",
-    "uuid?": "text?",
-    "name?": "text?",
-    "serial?": "text?",
+    "address": "word?",
+    "uuid?": "word?",
+    "name?": "word?",
+    "serial?": "word?",
     "minor_number?": "whole?",
     "memory_total?": "whole?",
-    "persistence_mode?": "text?",
-    "compute_mode?": "text?",
-    "ecc_mode?": "text?",
-    "mig_mode?": "text?",
-    "mig_mode_pending?": "text?",
+    "persistence_mode?": "word?",
+    "compute_mode?": "word?",
+    "ecc_mode?": "word?",
+    "mig_mode?": "word?",
+    "mig_mode_pending?": "word?",
     "mig_devices?": [_MIG_DEVICE],
     "mig_profiles?": (
-        [{"name": "text", "id": "whole", "count": "whole", "starts": ["whole"], "size": "whole"}],
+        [{"name": "word", "id": "whole", "count": "whole", "starts": ["whole"], "size": "whole"}],
     ),
     "gpu_instances?": (
         [
             {
                 "id": "whole",
-                "profile": "text",
+                "profile": "word",
                 "start": "whole",
                 "size": "whole",
-                "compute_instances": [{"id": "whole", "profile": "text"}],
+                "compute_instances": [{"id": "whole", "profile": "word"}],
             }
         ],
     ),
-    "fabric?": ({"state": "text", "status": "text?"},),
+    "fabric?": ({"state": "word", "status": "word?"},),
 }
 HANG = {
-    "program": "text",
+    "program": "word",
     "pid": "whole",
     "seconds": "number",
-    "state": "text?",
-    "wchan": "text?",
+    "state": "word?",
+    "wchan": "word?",
     "left": "flag",
 }
 _CONTAINERD = {
-    "version": "text?",
-    "distribution": "text",
-    "config_path": "text",
+    "version": "word?",
+    "distribution": "word",
+    "config_path": "word",
     "config_version": "whole?",
-    "unit": "text",
+    "unit": "word",
     "active": "flag?",
     "control_plane": "flag",
-    "started": "text?",
+    "started": "word?",
     "converged": (NAMED_TEXTS,),
     # As in containerd's configuration, which is the user's.
     "handlers": ({"*": {"type": ANY, "path": ANY, "options": ANY}},),
-    "default_handler": "text?",
+    "default_handler": "word?",
     "cri_enabled": "flag?",
     "cdi_enabled": "flag?",
 }
 _DOCKER = {
-    "version": "text?",
-    "config_path": "text",
-    "unit": "text",
+    "version": "word?",
+    "config_path": "word",
+    "unit": "word",
     "active": "flag?",
-    "started": "text?",
+    "started": "word?",
     "converged": (NAMED_TEXTS,),
     # As in daemon.json, or as the daemon tells.
     "runtimes": ({"*": "mapping"},),
@@ -120,66 +120,66 @@ _DOCKER = {
     "containers_running": "whole?",
 }
 _CRIO = {
-    "version": "text?",
-    "config_path": "text",
-    "drop_in_path": "text",
-    "unit": "text",
+    "version": "word?",
+    "config_path": "word",
+    "drop_in_path": "word",
+    "unit": "word",
     "active": "flag?",
-    "started": "text?",
-    "runtimes": ({"*": {"type": ANY, "path": ANY, "file": "text?", "outdated": "flag"}},),
-    "default_runtime": "text?",
-    "default_file": "text?",
-    "own_runtime": ({"name": "text", "path": ANY},),
+    "started": "word?",
+    "runtimes": ({"*": {"type": ANY, "path": ANY, "file": "word?", "outdated": "flag"}},),
+    "default_runtime": "word?",
+    "default_file": "word?",
+    "own_runtime": ({"name": "word", "path": ANY},),
     "restart_required": "flag?",
 }
 
 #: The fact of ``gpu_node_facts``.
 GPU_NODE: Mapping[str, Form] = {
     "os": {
-        "family": "text?",
-        "id": "text?",
-        "version": "text?",
-        "codename": "text?",
+        "family": "word?",
+        "id": "word?",
+        "version": "word?",
+        "codename": "word?",
         "archive": (
             {
-                "file": "text",
-                "uri": "text",
+                "file": "word",
+                "uri": "word",
                 "suites": TEXTS,
                 "components": TEXTS,
                 "signed_by": "text?",
             },
         ),
-        "arch": "text?",
-        "kernel": "text?",
-        "package_manager": "text?",
-        "hostname": "text?",
-        "fqdn": "text?",
-        "machine_id": "text?",
+        "arch": "word?",
+        "kernel": "word?",
+        "package_manager": "word?",
+        "hostname": "word?",
+        "fqdn": "word?",
+        "machine_id": "word?",
     },
-    "python": {"version": "text?", "tomlkit": "text?", "pynvml": "text?"},
+    "python": {"version": "word?", "tomlkit": "word?", "pynvml": "word?"},
     "gpus": [_GPU],
     "nvswitches": "whole",
     "nvswitch_bridges": "whole?",
-    "kernel_drivers": {"*": {"version": "text?"}},
+    "kernel_drivers": {"*": {"version": "word?"}},
     "device_nodes": [
         {
-            "path": "text",
-            "driver": "text",
-            "address": "text?",
-            "device_id": "text?",
-            "partition": "text?",
+            "path": "word",
+            "driver": "word",
+            "address": "word?",
+            "device_id": "word?",
+            "partition": "word?",
             "character_device": "flag",
-            "group": "text?",
-            "mode": "text?",
+            "group": "word?",
+            "mode": "word?",
         }
     ],
     "driver": {
-        "loaded": "text?",
-        "installed": "text?",
-        "userland": "text?",
-        "kernel_module": "text?",
-        "coherent_memory": "text?",
-        "source": "text?",
+        "loaded": "word?",
+        "installed": "word?",
+        "userland": "word?",
+        "kernel_module": "word?",
+        "coherent_memory": "word?",
+        "source": "word?",
         "packages": NAMED_TEXTS,
         "dkms": _DKMS,
         "held": "flag?",
@@ -189,55 +189,55 @@ GPU_NODE: Mapping[str, Form] = {
         "services": NAMED_TEXTS_OR_NULL,
         "configuration": NAMED_TEXTS_OR_NULL,
         "managed": "flag?",
-        "pending": "text?",
+        "pending": "word?",
         "previous": (
-            {"version": "text?", "branch": "text?", "source": "text?", "kernel_module": "text?"},
+            {"version": "word?", "branch": "word?", "source": "word?", "kernel_module": "word?"},
         ),
         "recorded_files": (TEXTS,),
-        "uninstaller": "text?",
+        "uninstaller": "word?",
     },
     "secure_boot": "flag?",
     "nouveau": {"loaded": "flag", "blocked": "flag", "modules": TEXTS},
     "kernels": [
         {
-            "version": "text",
+            "version": "word",
             "running": "flag",
             "on_disk": "flag",
             "headers": "flag",
-            "driver": "text?",
+            "driver": "word?",
         }
     ],
     "cuda": {
         "toolkits": [
             {
-                "version": "text?",
-                "path?": "text",
+                "version": "word?",
+                "path?": "word",
                 "default": "flag",
-                "source?": "text?",
-                "uninstaller?": "text?",
+                "source?": "word?",
+                "uninstaller?": "word?",
             }
         ],
-        "driver_supports": "text?",
+        "driver_supports": "word?",
         "packages": NAMED_TEXTS,
         "held": "flag?",
         "unheld": TEXTS,
         "configuration": NAMED_TEXTS_OR_NULL,
-        "compiler": "text?",
+        "compiler": "word?",
     },
     "container_toolkit": {
-        "version": "text?",
+        "version": "word?",
         "packages": NAMED_TEXTS,
         "held": "flag?",
-        "cdi_spec": ({"path": "text", "driver_version": "text?"},),
+        "cdi_spec": ({"path": "word", "driver_version": "word?"},),
         # The user's file.
         "config": ({"*": ANY},),
         "obsolete_packages": NAMED_TEXTS,
     },
     "amd_container_toolkit": (
         {
-            "version": "text?",
+            "version": "word?",
             "held": "flag?",
-            "cdi_spec": ({"path": "text", "devices": TEXTS, "nodes": TEXTS, "made_for": TEXTS},),
+            "cdi_spec": ({"path": "word", "devices": TEXTS, "nodes": TEXTS, "made_for": TEXTS},),
             "render_nodes": TEXTS,
             "interrupted": TEXTS,
         },
@@ -253,31 +253,31 @@ GPU_NODE: Mapping[str, Form] = {
     ),
     "repositories": [
         {
-            "file": "text",
-            "uri": "text",
-            "key_fingerprint": "text?",
+            "file": "word",
+            "uri": "word",
+            "key_fingerprint": "word?",
             "key_fingerprints?": TEXTS,
             "signed_by": "text?",
             "enabled": "flag",
         }
     ],
     "runtimes": {"containerd": (_CONTAINERD,), "docker": (_DOCKER,), "crio": (_CRIO,)},
-    "kubelet": ({"directory": "text", "plugin_folders": TEXTS},),
-    "nvml": ({"driver_version": "text?", "cuda_version": "text?", "devices": [_NVML_DEVICE]},),
+    "kubelet": ({"directory": "word", "plugin_folders": TEXTS},),
+    "nvml": ({"driver_version": "word?", "cuda_version": "word?", "devices": [_NVML_DEVICE]},),
     "mig": {
         "managed": "flag",
         "unfinished": TEXTS,
-        "waiting": NAMED_TEXTS,
+        "waiting": {"*": "text"},
         "at_boot": NAMED_TEXTS_OR_NULL,
         "enabled": "flag",
         "manager": "flag",
     },
     "exporter": {
         "systemd": "flag",
-        "method": "text",
+        "method": "word",
         "expected_gpus": TEXTS,
-        "output": "text",
-        "page": "text",
+        "output": "word",
+        "page": "word",
         "files": NAMED_TEXTS,
         "units": NAMED_TEXTS_OR_NULL,
         "enabled": TEXTS,
@@ -285,15 +285,15 @@ GPU_NODE: Mapping[str, Form] = {
         "packages": NAMED_TEXTS,
         "packages_managed": "flag",
         "textfile_directories": TEXTS,
-        "python": "text",
+        "python": "word",
         "listeners": NAMED_TEXTS,
     },
     "acceptance": (
         {
             "passed": "flag",
-            "at": "text",
-            "level": "text",
-            "driver": "text",
+            "at": "word",
+            "level": "word",
+            "driver": "word",
             "gpus": TEXTS,
             "tests": TEXTS,
             "missing?": TEXTS,

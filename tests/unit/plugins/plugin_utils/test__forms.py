@@ -82,6 +82,7 @@ def test_other_good_facts_have_the_form(tmp_path):
         ("os.kernel", float("nan"), " has a number that is too large or none: nan"),
         ("os.kernel", "\ud800", " has a text that is no Unicode: '\\ud800'"),
         ("nvswitches", 1 << 70, " has a number that is too large or none: 71 bits"),
+        ("os.kernel", "9" * 5000, ".os.kernel has more than 4000 characters"),
         ("os.kernel", "long", " has more than 67108864 characters"),
         ("more", "many", " has more than 200000 values"),
         ("more", "deep", " has more than 64 levels"),
@@ -190,8 +191,6 @@ def kind(form):
         return kind(form[0])
     if isinstance(form, re.Pattern):
         return "text"
-    return (
-        form.rstrip("?")
-        if isinstance(form, str)
-        else type(form).__name__.replace("dict", "mapping")
-    )
+    if isinstance(form, str):
+        return form.rstrip("?").replace("word", "text")
+    return type(form).__name__.replace("dict", "mapping")
