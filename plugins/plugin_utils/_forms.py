@@ -46,6 +46,8 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 _WORDS = {"flag": "true or false", "whole": "a whole number", "word": "a text"}
 # Python reads no number of more than 4,300 digits, and versions have numbers.
 _MOST_OF_WORD = 4000
+# Places of MIG instances are counted one by one.
+_MOST_OF_SMALL = 1000
 
 
 def answer_fault(module: str, answer: Mapping[str, Any]) -> str:
@@ -138,8 +140,8 @@ def _or_null(check: Check) -> Check:
 
 
 def _scalar(kind: str) -> Check:
-    if kind == "word":
-        return _word
+    if kind in _BOUNDED:
+        return _BOUNDED[kind]
     types = _KINDS[kind]
     number = kind in ("whole", "number")
 
@@ -151,10 +153,23 @@ def _scalar(kind: str) -> Check:
     return check
 
 
+def _whole(value: Any) -> str:
+    good = isinstance(value, int) and not isinstance(value, bool)
+    return "" if good else _other(value, _WORDS["whole"])
+
+
 def _word(value: Any) -> str:
     if not isinstance(value, str):
         return _other(value, "a text")
     return "" if len(value) <= _MOST_OF_WORD else f" has more than {_MOST_OF_WORD} characters"
+
+
+def _small(value: Any) -> str:
+    wrong = _whole(value)
+    return wrong or ("" if 0 <= value <= _MOST_OF_SMALL else f" is {value}")
+
+
+_BOUNDED: Mapping[str, Check] = {"small": _small, "word": _word}
 
 
 def _text(pattern: re.Pattern[str]) -> Check:

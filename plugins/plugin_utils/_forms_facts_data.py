@@ -4,8 +4,9 @@
 
 """The form of the fact ``gpu_node``, as gpu_node_facts documents it; its words are here, too.
 
-- ``"text"``, ``"word"`` (a text of at most 4,000 characters), ``"whole"`` (number), ``"number"``,
-  ``"flag"``, ``"list"``, ``"mapping"``: a value of that type; with ``?`` it may be null.
+- ``"text"``, ``"word"`` (a text of at most 4,000 characters), ``"whole"`` (number), ``"small"``
+  (whole number from 0 to 1,000), ``"number"``, ``"flag"``, ``"list"``, ``"mapping"``: a value of
+  that type; with ``?`` it may be null.
 - a regular expression: a text that it matches as a whole.
 - ``[form]``: a list of values of this form. ``{"*": form}``: a mapping with such values.
 - ``{"key": form, "other?": form}``: a mapping with these keys; ``?`` marks one that may be missing.
@@ -67,16 +68,16 @@ _NVML_DEVICE = {
     "mig_mode_pending?": "word?",
     "mig_devices?": [_MIG_DEVICE],
     "mig_profiles?": (
-        [{"name": "word", "id": "whole", "count": "whole", "starts": ["whole"], "size": "whole"}],
+        [{"name": "word", "id": "small", "count": "small", "starts": ["small"], "size": "small"}],
     ),
     "gpu_instances?": (
         [
             {
-                "id": "whole",
+                "id": "small",
                 "profile": "word",
-                "start": "whole",
-                "size": "whole",
-                "compute_instances": [{"id": "whole", "profile": "word"}],
+                "start": "small",
+                "size": "small",
+                "compute_instances": [{"id": "small", "profile": "word"}],
             }
         ],
     ),
@@ -158,8 +159,8 @@ GPU_NODE: Mapping[str, Form] = {
     },
     "python": {"version": "word?", "tomlkit": "word?", "pynvml": "word?"},
     "gpus": [_GPU],
-    "nvswitches": "whole",
-    "nvswitch_bridges": "whole?",
+    "nvswitches": "small",
+    "nvswitch_bridges": "small?",
     "kernel_drivers": {"*": {"version": "word?"}},
     "device_nodes": [
         {

@@ -192,5 +192,5 @@ def kind(form):
     if isinstance(form, re.Pattern):
         return "text"
     if isinstance(form, str):
-        return form.rstrip("?").replace("word", "text")
+        return {"word": "text", "small": "whole"}.get(form.rstrip("?"), form.rstrip("?"))
     return type(form).__name__.replace("dict", "mapping")
