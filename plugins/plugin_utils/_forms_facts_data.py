@@ -212,10 +212,10 @@ GPU_NODE: Mapping[str, Form] = {
         "toolkits": [
             {
                 "version": "word?",
-                "path?": "word",
+                "path": "word",
                 "default": "flag",
-                "source?": "word?",
-                "uninstaller?": "word?",
+                "source": "word?",
+                "uninstaller": "word?",
             }
         ],
         "driver_supports": "word?",

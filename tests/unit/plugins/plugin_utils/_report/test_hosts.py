@@ -103,7 +103,8 @@ def test_results_of_a_batch_and_of_all_that_failed_or_wait():
 def test_a_node_that_is_not_as_planned_keeps_what_is_known_of_it(why):
     facts = installed(
         driver__loaded="580.126.09", driver__installed="580.126.09",
-        cuda__toolkits=[{"version": "12.8.1", "default": True}],
+        cuda__toolkits=[{"version": "12.8.1", "path": "/x", "default": True, "source": None,
+                         "uninstaller": None}],
     )  # fmt: skip
     failure = {
         "task": "Install", "message": "nvidia_driver_branch has to be newer.",
