@@ -57,7 +57,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import
 from tests.tools.tiers import is_full
 from tests.unit.fixtures.answers import broken, good_answers
 
-COUNT = 3000 if is_full() else 150
+COUNT = 2000 if is_full() else 60
 PLANS = {
     "nvidia_driver_plan": nvidia_driver_plan,
     "nvidia_mig_plan": lambda facts: nvidia_mig_plan(facts, config="all-balanced"),
