@@ -194,14 +194,26 @@ def form_error(variables: Variables) -> KubegpuError | None:
     return cached_error(wrong) if wrong else None
 
 
-def read_failure(variables: Variables) -> str:
-    """Return the message of the failed read of a host, its first line is the cause.
+def read_failures(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, str]]:
+    """Return the hosts whose read failed, with the message."""
+    told = {host: read_failure(hostvars[host]) for host in hosts if host in hostvars}
+    return [{"host": host, "message": message} for host, message in told.items() if message]
 
-    It is empty if the read did not fail, or was none of the playbook ``groups``.
+
+def read_failure(variables: Variables) -> str:
+    """Return the message of the failed read of a host, whose first line is the cause.
+
+    It is empty if the read did not fail, or was none of the playbook ``groups``. The playbook keeps
+    the result of the task, and then what :func:`read_failures` returns.
     """
     read = variables.get("__kubegpu_read")
-    failed = isinstance(read, Mapping) and (read.get("failed") or read.get("unreachable"))
-    return str(read.get("msg") or "").strip() if isinstance(read, Mapping) and failed else ""
+    if not isinstance(read, Mapping):
+        return ""
+    if read.get("failed") or read.get("unreachable"):
+        return str(read.get("msg") or "").strip()
+    name = variables.get("inventory_hostname")
+    failures = read.get("failures") or ()
+    return next((str(one["message"]) for one in failures if one["host"] == name), "")
 
 
 def _vendor(variables: Variables) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.plan import plan_mig
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Request
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import read_failures
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
     cluster_rows,
     plan_rows,
@@ -127,7 +128,7 @@ def test_a_node_that_is_not_as_planned_keeps_what_is_known_of_it(why):
 def test_a_node_that_was_not_read_says_why():
     read = {"failed": True, "msg": "sudo: a password is required\x1b[2J\nSeen: x"}
     hostvars = {
-        "failed": {"__kubegpu_read": read},
+        "failed": {"__kubegpu_read": read, "inventory_hostname": "failed"},
         "cached": host({"gpus": []}),
         "no facts": {"__kubegpu_read": {}},
     }
@@ -137,6 +138,11 @@ def test_a_node_that_was_not_read_says_why():
          "collection writes."],
         ["the node could not be read"],
     ]  # fmt: skip
+    # After the first play one variable has them for all hosts.
+    kept = {"failures": read_failures([*hostvars], hostvars)}
+    assert [one["host"] for one in kept["failures"]] == ["failed"]
+    later = {"failed": {"inventory_hostname": "failed", "__kubegpu_read": kept}}
+    assert plan_rows(["failed"], later) == plan_rows(["failed"], hostvars)
     found = verification_rows([*hostvars], hostvars, "layers", missing="it stopped")
     assert [row["causes"] for row in found] == [
         *(row["why"] for row in plan_rows(["failed", "cached"], hostvars)), ["it stopped"],
