@@ -21,21 +21,25 @@ from ._forms_facts_data import (
 # Messages may be long.
 _TEXTS = ["text"]
 
+_TEXTS_OF_LAYER = ("code", "cause", "evidence", "next_step", "proof", "subject")
 _LAYERS = [
     {
         "node": "text",
         "layer": "text",
         "ok": "flag?",
-        "code": "text",
-        "cause": "text",
-        "evidence": "text",
-        "next_step": "text",
-        "proof": "text",
-        "subject": "text",
+        **dict.fromkeys(_TEXTS_OF_LAYER, "text"),
     }
 ]
 _FINDINGS = [{**PROBLEM, "severity?": "text", "address?": "text", "xids?": ["whole"],
               "count?": "whole?", "last?": "text?"}]  # fmt: skip
+_CLUSTER_LAYERS = [
+    {
+        "node": "text",
+        "layer": "text",
+        "ok": "flag?",
+        **{f"{name}?": "text" for name in _TEXTS_OF_LAYER},
+    }
+]
 _UNSEEN = [{"what": "text", "why": "text"}]
 _RUNTIME: Mapping[str, Form] = {
     "restart_required?": "flag",
@@ -71,13 +75,13 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     "gpu_node": GPU_NODE,
     "gpu_node_facts": {"ansible_facts": {"gpu_node": GPU_NODE}},
     "gpu_node_verify": {
-        "ok": "flag",
-        "failed_layers": _TEXTS,
+        "ok?": "flag",
+        "failed_layers?": _TEXTS,
         "layers": _LAYERS,
         "ansible_facts?": {"gpu_node?": GPU_NODE},
     },
     "gpu_node_health": {
-        "ok": "flag",
+        "ok?": "flag",
         "gpus": [
             {
                 "address": "text",
@@ -93,7 +97,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "findings": _FINDINGS,
         "new?": (_FINDINGS,),
         "resolved?": ([{"code": "text", "severity?": "text", "address?": "text"}],),
-        "events": [
+        "events?": [
             {
                 "boot": "whole",
                 "kind": "text",
@@ -110,7 +114,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
             }
         ],
         "hangs?": [HANG],
-        "unseen": _UNSEEN,
+        "unseen?": _UNSEEN,
         "logs?": [
             {
                 "boot": "whole",
@@ -171,7 +175,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
                 "action?": "text?",
             },
         ],
-        "measured?": {"*": {"*": "number?"}},
+        "measured?": {"*": "mapping"},
         "skipped?": _TEXTS,
         "version?": "text?",
         "seconds?": "number",
@@ -236,8 +240,8 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "foreign?": ["mapping"],
         "dra?": ("mapping",),
         "missing?": ["mapping"],
-        "layers?": _LAYERS,
-        "metric_layers?": _LAYERS,
+        "layers?": _CLUSTER_LAYERS,
+        "metric_layers?": _CLUSTER_LAYERS,
         "pods?": ["mapping"],
         "plugin_objects?": ["mapping"],
         "monitoring?": ("mapping",),
@@ -248,7 +252,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     },
     "gpu_test_pods": {
         "results?": {"*": "mapping"},
-        "layers?": _LAYERS,
+        "layers?": _CLUSTER_LAYERS,
         "changes?": _TEXTS,
         "requests?": _COUNTS,
     },

@@ -156,8 +156,8 @@ def test_an_answer_of_another_form_fails_its_host(changed, told):
 
 def test_what_later_steps_read_has_to_be_there():
     for module, missing in (
-        ("gpu_node_facts", "ansible_facts"), ("gpu_node_verify", "ok"),
-        ("gpu_node_health", "ok"), ("gpu_node_texts", "texts"),
+        ("gpu_node_facts", "ansible_facts"), ("gpu_node_verify", "layers"),
+        ("gpu_node_health", "gpus"), ("gpu_node_texts", "texts"),
     ):  # fmt: skip
         assert answered({"changed": False}, module)["evidence"] == f"the answer has no {missing}"
 
