@@ -10,7 +10,8 @@ This file imports little, because each process that runs a filter imports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from jinja2 import UndefinedError
@@ -28,6 +29,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 )
 
 Variables = Mapping[str, Any]
+Answer = TypeVar("Answer")
 
 # The roles that change a node, in the order in which they run.
 NODE_ROLES = ("nvidia_driver", "nvidia_mig", "cuda_toolkit", "nvidia_container_toolkit")
@@ -63,17 +65,20 @@ def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select
     if select not in _SELECT:
         raise InputError(f"{select!r} is none of {', '.join(_SELECT)}.")
     applies = _SELECT[select]
-    return [host for host in hosts if host in hostvars and _applies_to(applies, hostvars[host])]
+    return [host for host in hosts if host in hostvars and _guarded(applies, hostvars[host], False)]
 
 
-def _applies_to(applies: Callable[[Variables], bool], variables: Variables) -> bool:
+def _guarded(
+    function: Callable[[Variables], Answer], variables: Variables, other: Answer
+) -> Answer:
+    """Return what a function returns for a host, or ``other`` if its facts have another form."""
     try:
-        return applies(variables)
+        return function(variables)
     except _OTHER_FORM:
-        # Facts are looked at as a whole only here: that takes longer than a selection.
+        # Facts are looked at as a whole only here: that takes as long as a selection.
         if form_error(variables) is None:
             raise
-        return False
+        return other
 
 
 def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, Any]]:
@@ -81,7 +86,11 @@ def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list
 
     Later plays read these groups, not the variables of all hosts of the inventory.
     """
-    groups = {host: _groups(host, hostvars[host]) for host in hosts if host in hostvars}
+    groups = {
+        host: _guarded(partial(_groups, host), hostvars[host], [])
+        for host in hosts
+        if host in hostvars
+    }
     return [{"host": host, "groups": found} for host, found in groups.items() if found]
 
 
@@ -90,7 +99,7 @@ def _groups(host: str, variables: Variables) -> list[str]:
 
     One with a wrong value that applies to it has failed, and no play that changes nodes runs on it.
     """
-    if facts(variables) is None:
+    if _node(variables) is None:
         return []
     reported = ["kubegpu_reported"] if _may_be(_is_reported, variables) else []
     if wrong_values(host, variables):
@@ -369,7 +378,7 @@ def _is_verified(variables: Variables) -> bool:
 
 
 _SELECT: Mapping[str, Callable[[Variables], bool]] = {
-    "facts": lambda variables: facts(variables) is not None,
+    "facts": lambda variables: _node(variables) is not None,
     "nvidia": lambda variables: _vendor(variables) == "nvidia",
     "amd": lambda variables: _offers(variables, "amd"),
     "intel": lambda variables: _offers(variables, "intel"),
