@@ -86,8 +86,9 @@ def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list
 
     Later plays read these groups, not the variables of all hosts of the inventory.
     """
+    nothing: list[str] = []
     groups = {
-        host: _guarded(partial(_groups, host), hostvars[host], [])
+        host: _guarded(partial(_groups, host), hostvars[host], nothing)
         for host in hosts
         if host in hostvars
     }
