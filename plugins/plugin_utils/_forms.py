@@ -43,6 +43,8 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "list": (list,),
     "mapping": (dict,),
 }
+# Other values are of the action, such as the time at which a reboot began.
+_OF_JSON = (str, int, float, list, dict)
 _WORDS = {"flag": "true or false", "whole": "a whole number", "word": "a text"}
 # Python reads no number of more than 4,300 digits, and versions have numbers.
 _MOST_OF_WORD = 4000
@@ -55,7 +57,11 @@ def answer_fault(module: str, answer: Mapping[str, Any]) -> str:
 
     :param module: its short name.
     """
-    own = {name: value for name, value in answer.items() if not _is_of_ansible(name)}
+    own = {
+        name: value
+        for name, value in answer.items()
+        if not _is_of_ansible(name) and (value is None or isinstance(value, _OF_JSON))
+    }
     most = _MOST_VALUES_OF_CLUSTER if module in CLUSTER_MODULES else _MOST_VALUES
     # A failure has what was there before it.
     return _bounds(own, most) or _compiled(module, bool(answer.get("failed")))(own)
@@ -253,7 +259,7 @@ def _bounds(value: Any, most: int) -> str:
             elif isinstance(one, dict):
                 below += one
                 below += one.values()
-            elif isinstance(one, list):
+            elif isinstance(one, (list, tuple)):
                 below += one
             elif isinstance(one, (int, float)):
                 if not (math.isfinite(one) if isinstance(one, float) else abs(one) < _MOST_WHOLE):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import importlib
 import re
+from datetime import datetime, timezone
 
 import pytest
 import yaml
@@ -133,6 +134,9 @@ def test_a_good_answer_is_returned_as_it_is():
         {"unreachable": True, "layers": 5},
         {"ansible_job_id": "1", "started": 1},
         {"failed": True, "msg": "nothing"},
+        # As Ansible's own reboot, and an action.
+        {"failed": True, "msg": "it did not reboot", "start": datetime.now(timezone.utc)},
+        {**LAYERS, "diff": [({"before": "", "after": ""},)]},
     ):
         assert answered(result) is result
 
