@@ -63,8 +63,9 @@ def answer_fault(module: str, answer: Mapping[str, Any]) -> str:
         if not _is_of_ansible(name) and (value is None or isinstance(value, _OF_JSON))
     }
     most = _MOST_VALUES_OF_CLUSTER if module in CLUSTER_MODULES else _MOST_VALUES
-    # A failure has what was there before it.
-    return _bounds(own, most) or _compiled(module, bool(answer.get("failed")))(own)
+    # A failure has what was there before it, and a task that was skipped has nothing.
+    ended = bool(answer.get("failed") or answer.get("skipped"))
+    return _bounds(own, most) or _compiled(module, ended)(own)
 
 
 def facts_fault(node: Any) -> str:
