@@ -48,8 +48,8 @@ options:
         are, because their MIG layout cannot be restored.
       - V(driver) selects hosts with a loaded driver that did not fail, and V(changed) those of them
         whose node, labels or device plugin this run changed, so that no reboot or restart is left
-        to do; with C(gpu_verify_all), unchanged ones as well. V(verified) selects hosts that have
-        a GPU or no facts. These three omit hosts with C(gpu_verify_enabled=false).
+        to do; with C(gpu_verify_all), unchanged ones as well. V(verified) selects the hosts of the
+        table of a verification. These three omit hosts with C(gpu_verify_enabled=false).
       - V(monitored) selects hosts with a GPU of any vendor that get an exporter of their own
         (C(gpu_monitoring_enabled)), V(monitoring_work) those on which the plan of
         P(kubegpu.nodes.gpu_monitoring#role) changes something, V(scraped) those whose plan is no
@@ -66,12 +66,14 @@ options:
         is in C(kubegpu_refused) and C(kubegpu_failed) instead. A host with a folder for reports
         (C(kubegpu_report_dir)) is in C(kubegpu_reported) as well. A host is in C(kubegpu_monitored)
         and C(kubegpu_reported) also if this depends on a variable that is not defined yet.
+      - V(not_read) returns the hosts that the playbook C(kubegpu.nodes.groups) could not read, with
+        the message.
     type: str
     choices:
       [facts, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions, mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
-      changed, verified, groups, monitored, monitoring_work, scraped, exporter, dra_enabled,
-      cluster_parts]
+      changed, verified, groups, not_read, monitored, monitoring_work, scraped, exporter,
+      dra_enabled, cluster_parts]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster
@@ -102,7 +104,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The hosts, in their order; with V(groups) C(host) and C(groups) of each.
+  description: >-
+    The hosts, in their order; with V(groups) C(host) and C(groups) of each, with V(not_read)
+    C(host) and C(message).
   type: list
   elements: raw
 """
@@ -120,12 +124,15 @@ def gpu_hosts(
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
         host_groups,
+        read_failures,
         select_hosts,
     )
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_plans
 
     if select == "groups":
         return host_groups(hosts, hostvars)
+    if select == "not_read":
+        return read_failures(hosts, hostvars)
     if select == "changed":
         from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
             changed_hosts,

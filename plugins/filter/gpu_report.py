@@ -141,7 +141,8 @@ _value:
     - With V(verification) C(node); the name of each layer with V(ok), V(failed), V(not tried) or
       V(null) (nothing is known of it); C(result), the same for all of them; C(failed); C(causes), a
       sentence with evidence and next step for each failure; C(not_tried), why; C(proof), what was
-      shown and how; and C(layers), all that was given.
+      shown and how; and C(layers), all that was given. Of a host without a GPU C(pci) is V(no GPU),
+      and so is C(result) if nothing else is known of it.
   type: list
   elements: dict
 """

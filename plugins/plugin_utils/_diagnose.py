@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import check_form
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import Host
 
-from ._hosts import facts, switches
+from ._hosts import facts, form_error, read_failure, switches
 
 Object = Mapping[str, Any]
 Hostvars = Mapping[str, Object]
@@ -41,14 +40,17 @@ def diagnose_hosts(
         )
         for name in hosts
     ]
-    # One host's facts never cost the others their diagnosis.
-    checked = list(map(check_form, known))
-    return diagnose(checked, list(cluster.get("pods") or ()), asked=bool(cluster))
+    return diagnose(known, list(cluster.get("pods") or ()), asked=bool(cluster))
 
 
 def _host(name: str, variables: Object, layers: Sequence[Object], node: str) -> Host:
     read: Object = variables.get("gpu_diagnose_plan") or {}
     failure = str((variables.get("kubegpu_failure") or {}).get("message") or "")
+    error = form_error(variables)
+    if error is not None:
+        # As a whole: the first line alone does not name the key.
+        return Host(name, None, node=node, failure=str(error).replace("\n", " "))
+    failure = failure or read_failure(variables)
     return Host(
         name=name,
         facts=facts(variables),

@@ -10,12 +10,16 @@ This file imports little, because each process that runs a filter imports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from jinja2 import UndefinedError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
+    InputError,
+    KubegpuError,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
     DRIVERS,
     IN_KERNEL,
@@ -26,6 +30,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import SWITCHES
 
 Variables = Mapping[str, Any]
+Answer = TypeVar("Answer")
 
 # The roles that change a node, in the order in which they run.
 NODE_ROLES = ("nvidia_driver", "nvidia_mig", "cuda_toolkit", "nvidia_container_toolkit")
@@ -36,6 +41,8 @@ _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 _DELEGATE = "kubegpu_kube.delegate"
 _NAMESPACE = "kubegpu_kube_namespace"
 _KEYS = ("kubeconfig", "context", "host", "delegate")
+# What the use of facts of another form raises.
+_OTHER_FORM = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 def connection(variables: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -50,6 +57,8 @@ def connection(variables: Mapping[str, Any]) -> Mapping[str, Any]:
 def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select: str) -> list[str]:
     """Return the hosts to which ``select`` applies, in their order.
 
+    It applies to no host whose facts have another form.
+
     :param hostvars: Ansible's ``hostvars``; empty for ``ansible-playbook --syntax-check``.
     :param select: a key of the table of this file.
     :raises InputError: ``select`` is unknown.
@@ -57,7 +66,20 @@ def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select
     if select not in _SELECT:
         raise InputError(f"{select!r} is none of {', '.join(_SELECT)}.")
     applies = _SELECT[select]
-    return [host for host in hosts if host in hostvars and applies(hostvars[host])]
+    return [host for host in hosts if host in hostvars and _guarded(applies, hostvars[host], False)]
+
+
+def _guarded(
+    function: Callable[[Variables], Answer], variables: Variables, other: Answer
+) -> Answer:
+    """Return what a function returns for a host, or ``other`` if its facts have another form."""
+    try:
+        return function(variables)
+    except _OTHER_FORM:
+        # Facts are looked at as a whole only here: that takes as long as a selection.
+        if form_error(variables) is None:
+            raise
+        return other
 
 
 def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, Any]]:
@@ -65,16 +87,21 @@ def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list
 
     Later plays read these groups, not the variables of all hosts of the inventory.
     """
-    groups = {host: _groups(host, hostvars[host]) for host in hosts if host in hostvars}
+    nothing: list[str] = []
+    groups = {
+        host: _guarded(partial(_groups, host), hostvars[host], nothing)
+        for host in hosts
+        if host in hostvars
+    }
     return [{"host": host, "groups": found} for host, found in groups.items() if found]
 
 
 def _groups(host: str, variables: Variables) -> list[str]:
-    """Return the groups of a host, none without facts.
+    """Return the groups of a host, none without facts or with facts of another form.
 
     One with a wrong value that applies to it has failed, and no play that changes nodes runs on it.
     """
-    if facts(variables) is None:
+    if _node(variables) is None:
         return []
     reported = ["kubegpu_reported"] if _may_be(_is_reported, variables) else []
     if wrong_values(host, variables):
@@ -149,21 +176,64 @@ def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict
 
 
 def facts(variables: Variables) -> Mapping[str, Any] | None:
-    """Return the fact ``gpu_node`` of a host; None if the host was not read.
+    """Return the fact ``gpu_node`` of a host; None if it was not read or has another form."""
+    return _node(variables) if form_error(variables) is None else None
 
-    A fact without GPUs is not of this collection, such as one in a cache of facts.
+
+def _node(variables: Variables) -> Mapping[str, Any] | None:
+    """Return the fact ``gpu_node`` of a host, unchecked; None if the host was not read.
+
+    A fact without GPUs is not of this collection.
     """
     found = (variables.get("ansible_facts") or {}).get("gpu_node")
     return found if isinstance(found, Mapping) and "gpus" in found else None
 
 
+def form_error(variables: Variables) -> KubegpuError | None:
+    """Return the error about the facts of a host; None if they have the form of this release.
+
+    The action checks the facts of this run. Those of another run are in a cache of facts, and a
+    play can set some.
+    """
+    node = _node(variables)
+    if node is None:
+        return None
+    # Each process that runs a filter imports this file.
+    from ._forms import cached_error, facts_fault  # noqa: PLC0415
+
+    wrong = facts_fault(node)
+    return cached_error(wrong) if wrong else None
+
+
+def read_failures(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, str]]:
+    """Return the hosts whose read failed, with the message."""
+    told = {host: read_failure(hostvars[host]) for host in hosts if host in hostvars}
+    return [{"host": host, "message": message} for host, message in told.items() if message]
+
+
+def read_failure(variables: Variables) -> str:
+    """Return the message of the failed read of a host, whose first line is the cause.
+
+    It is empty if the read did not fail, or was none of the playbook ``groups``. The playbook keeps
+    the result of the task, and then what :func:`read_failures` returns.
+    """
+    read = variables.get("__kubegpu_read")
+    if not isinstance(read, Mapping):
+        return ""
+    if read.get("failed") or read.get("unreachable"):
+        return str(read.get("msg") or "").strip()
+    name = variables.get("inventory_hostname")
+    failures = read.get("failures") or ()
+    return next((str(one["message"]) for one in failures if one["host"] == name), "")
+
+
 def _vendor(variables: Variables) -> str:
-    node = facts(variables)
+    node = _node(variables)
     return "" if node is None else gpu_vendor(node["gpus"])
 
 
 def _vendors(variables: Variables) -> list[str]:
-    node = facts(variables)
+    node = _node(variables)
     return [] if node is None else gpu_vendors(node["gpus"])
 
 
@@ -213,7 +283,7 @@ def asks_for_cuda(variables: Variables) -> bool:
     return bool(
         variables.get("cuda_toolkit_versions")
         or variables.get("cuda_toolkit_libraries")
-        or ((facts(variables) or {}).get("cuda") or {}).get("configuration")
+        or ((_node(variables) or {}).get("cuda") or {}).get("configuration")
     )
 
 
@@ -225,7 +295,7 @@ def _partitions(variables: Variables) -> bool:
 
 def _has_mig_record(variables: Variables) -> bool:
     """Return whether a teardown restores a MIG layout on the node."""
-    return ((facts(variables) or {}).get("mig") or {}).get("managed") is True
+    return ((_node(variables) or {}).get("mig") or {}).get("managed") is True
 
 
 def _is_kept(variables: Variables) -> bool:
@@ -242,7 +312,7 @@ def _asks_runtimes(variables: Variables) -> bool:
 
 def _can_verify(variables: Variables) -> bool:
     """Return whether a run can verify the host: its driver is loaded, and nothing failed."""
-    node = facts(variables)
+    node = _node(variables)
     return (
         node is not None
         and _is_enabled(variables, "gpu_verify", default=True)
@@ -262,7 +332,7 @@ def _has_kernel_driver(node: Mapping[str, Any]) -> bool:
 
 def _offers(variables: Variables, vendor: str) -> bool:
     """Return whether containers can be given GPUs of the vendor."""
-    node = facts(variables)
+    node = _node(variables)
     return node is not None and bool(container_gpus(node, vendor))
 
 
@@ -274,7 +344,7 @@ def _uses_amd(variables: Variables, *roles: str) -> bool:
 
 def _has_amd(variables: Variables) -> bool:
     """Return whether a part of AMD's driver or container toolkit is on the host, for a teardown."""
-    node = facts(variables) or {}
+    node = _node(variables) or {}
     toolkit = node.get("amd_container_toolkit") or {}
     files = [str(entry.get("file")) for entry in node.get("repositories") or ()]
     return bool(
@@ -296,7 +366,7 @@ def _is_monitored(variables: Variables) -> bool:
 
     One whose last GPU is lost keeps it.
     """
-    node = facts(variables)
+    node = _node(variables)
     exporter = (node or {}).get("exporter") or {}
     gpus = node is not None and bool(node["gpus"] or exporter.get("expected_gpus"))
     enabled = _is_enabled(variables, "gpu_monitoring")
@@ -314,23 +384,23 @@ def _needs_cluster_parts(variables: Variables) -> bool:
 
 def _has_exporter(variables: Variables) -> bool:
     """Return whether this collection has set up an exporter on the host."""
-    exporter = (facts(variables) or {}).get("exporter") or {}
+    exporter = (_node(variables) or {}).get("exporter") or {}
     return bool(exporter.get("method") or exporter.get("packages_managed"))
 
 
 def _is_verified(variables: Variables) -> bool:
     """Return whether the table of a verification shows the host."""
-    return _is_enabled(variables, "gpu_verify", default=True) and _vendor(variables) != "none"
+    return _is_enabled(variables, "gpu_verify", default=True)
 
 
 _SELECT: Mapping[str, Callable[[Variables], bool]] = {
-    "facts": lambda variables: facts(variables) is not None,
+    "facts": lambda variables: _node(variables) is not None,
     "nvidia": lambda variables: _vendor(variables) == "nvidia",
     "amd": lambda variables: _offers(variables, "amd"),
     "intel": lambda variables: _offers(variables, "intel"),
     "gpu": lambda variables: bool(_vendors(variables)),
     "none": lambda variables: _vendor(variables) == "none",
-    "work": lambda variables: facts(variables) is not None and _has_work(variables),
+    "work": lambda variables: _node(variables) is not None and _has_work(variables),
     "parts": lambda variables: asks_for_mig(variables) or asks_for_cuda(variables),
     "runtimes": _asks_runtimes,
     "amd_enabled": lambda variables: _uses_amd(variables) and not _has_failed(variables),

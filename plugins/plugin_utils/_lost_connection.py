@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A connection that is lost in a task: unreachable, or a failure that a block can rescue.
+"""What each action does with the answer of its host, and with a connection that is lost.
 
 Ansible takes a host that becomes unreachable out of the run without any ``rescue``, and ends the
 run when that host was a batch of ``serial`` by itself: no later play, no report.
@@ -18,6 +18,7 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import checked
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import show_progress
 
 # Set by the plays that work in batches.
@@ -27,7 +28,10 @@ Run = Callable[..., dict[str, Any]]
 
 
 def lost_connection_fails(run: Run) -> Run:
-    """Decorate an action's ``run``: if the play demands it, a lost connection fails the task."""
+    """Decorate an action's ``run``: if the play demands it, a lost connection fails the task.
+
+    A result of another form than the action's module has fails it in any case.
+    """
 
     @functools.wraps(run)
     def reached(
@@ -35,7 +39,7 @@ def lost_connection_fails(run: Run) -> Run:
     ) -> dict[str, Any]:
         variables = task_vars or {}
         try:
-            return run(self, tmp, task_vars)
+            return checked(self, run(self, tmp, task_vars))
         except AnsibleConnectionFailure as error:
             if not boolean(variables.get(VARIABLE, False), strict=False):
                 raise

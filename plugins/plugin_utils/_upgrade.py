@@ -219,7 +219,21 @@ def report_hosts(
     :param ended: when it ended.
     :param checked: whether the run only planned.
     """
+    known = [host for host in hosts if host in hostvars]
+    # What an upgrade did not record of a host is what was read of it.
+    noted: dict[str, Object] = {
+        host: hostvars[host].get("gpu_upgrade_result") or {} for host in known
+    }
     results = {
-        host: hostvars[host].get("gpu_upgrade_result") or {} for host in hosts if host in hostvars
+        host: {**one, "from": one.get("from") or _installed(hostvars[host])}
+        for host, one in noted.items()
     }
     return report(find_plan(hosts, hostvars), results, began=began, ended=ended, checked=checked)
+
+
+def _installed(variables: Variables) -> dict[str, str | None]:
+    """Return the versions on a host, as the role records them."""
+    node = facts(variables)
+    if node is None:
+        return {}
+    return {"driver": node["driver"]["installed"], "toolkit": node["container_toolkit"]["version"]}

@@ -147,7 +147,7 @@ def _foreign(node: Mapping[str, Any], request: Request, method: str) -> Finding 
     ours = {facts["method"], PACKAGES} if packages else {facts["method"]}
     units = dict(facts["foreign_units"])
     if facts["units"].get(EXPORTER_UNIT) and not packages:
-        units[EXPORTER_UNIT] = facts["units"][EXPORTER_UNIT]
+        units[EXPORTER_UNIT] = facts["units"].get(EXPORTER_UNIT)
     running = [f"{unit}.service ({state})" for unit, state in units.items()]
     taken = ""
     port = str(request.port)

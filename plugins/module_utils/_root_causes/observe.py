@@ -33,31 +33,6 @@ _NOT_LOADED = "driver_not_loaded"
 _MOST_TEXT = 2000
 _MOST_READ = 64 * 1024
 _ROOT = "only root can read it (become)"
-#: What facts raise that have not the form of this release.
-OTHER_FORM = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-
-
-def other_form(error: Exception) -> str:
-    """Return the message about facts that have another form.
-
-    :param error: what a use of them raised, one of ``OTHER_FORM``.
-    """
-    return (
-        "Its facts have not the form that this release of the collection writes.\n"
-        f"Seen: {type(error).__name__} {safe_text(error)}\n"
-        "Next step: Remove the host from the cache of facts (ansible.cfg, fact_caching), and run "
-        "again. If it has no cache, report it with this line."
-    )
-
-
-def check_form(host: Host) -> Host:
-    """Return the host. One whose facts have another form counts as not read, and says why."""
-    try:
-        observe([host], ())
-        unseen([host], True)
-    except OTHER_FORM as error:
-        return Host(host.name, None, node=host.node, failure=other_form(error).replace("\n", " "))
-    return host
 
 
 def observe(hosts: Iterable[Host], pods: Iterable[Object]) -> list[Observed]:

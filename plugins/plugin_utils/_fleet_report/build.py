@@ -12,16 +12,14 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.collection import COLLECTION
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import OTHER_FORM
 
 from .actions import make_actions
 from .changes import find_changes
 from .fleet import count_states, find_drift, make_sentence
 from .judge import diagnosed
 from .nodes import make_node
-from .sources import not_read
 from .texts import Hider, text
-from .types import SCHEMA, Node, Others, Request, Source, Unseen
+from .types import SCHEMA, Others, Request, Source, Unseen
 
 #: What two reports of one fleet can differ in although nothing has changed.
 _OF_THE_REPORT = ("generated", "previous", "changes")
@@ -35,9 +33,7 @@ def build(
     :param previous: the JSON of the earlier report; None without one.
     :param others: what a diagnosis found that is not about a node.
     """
-    made = list(map(_make, sources))
-    sources = [source for source, _node in made]
-    nodes = sorted((node for _source, node in made), key=lambda node: node.name)
+    nodes = sorted(map(make_node, sources), key=lambda node: node.name)
     hide = Hider(request.hide, sources)
     others = others or Others()
     more = [(text(one.get("host")), diagnosed(one)) for one in others.findings]
@@ -65,18 +61,6 @@ def build(
         "nodes": shown,
         "unseen": hide([_json(one) for one in unseen]),
     }
-
-
-def _make(source: Source) -> tuple[Source, Node]:
-    """Return the node of a host, and what it was made of.
-
-    Facts of one host never cost the others their report.
-    """
-    try:
-        return source, make_node(source)
-    except OTHER_FORM as error:
-        source = not_read(source, error)
-        return source, make_node(source)
 
 
 def _json(value: Any) -> Any:

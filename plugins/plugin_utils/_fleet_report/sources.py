@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import (
-    OTHER_FORM,
-    other_form,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
     DONE,
     KEPT,
     UNCHANGED,
 )
 
-from .._hosts import AMD_ROLES, NODE_ROLES, facts, select_hosts, switches
+from .._hosts import (
+    AMD_ROLES,
+    NODE_ROLES,
+    facts,
+    form_error,
+    read_failure,
+    select_hosts,
+    switches,
+)
 from .._report.hosts import plan_rows, result_row
 from .texts import mapping, sequence, text
 from .types import Object, Others, Source
@@ -58,8 +62,8 @@ def host_sources(
             own = mapping(variables.get("gpu_verify_result"))
             cluster = _place(host, own) or cluster
             layers = _layers(own).get(host) or layers
-        try:
-            source = _source(
+        found.append(
+            _source(
                 host,
                 variables,
                 layers=layers,
@@ -69,18 +73,8 @@ def host_sources(
                 unseen=unseen.get(host, ()),
                 applied=applied and _is_applied(host, variables, upgrades=upgrades),
             )
-        except OTHER_FORM as error:
-            source = not_read(Source(host), error)
-        found.append(source)
+        )
     return found
-
-
-def not_read(source: Source, error: Exception) -> Source:
-    """Return what is known of a host whose facts have not the form of this release.
-
-    :param error: what a use of the facts raised.
-    """
-    return Source(source.name, failure={"message": other_form(error)}, node=source.node)
 
 
 def others(hosts: Sequence[str], diagnosis: Object | None) -> Others:
@@ -177,9 +171,7 @@ def _source(
         diagnosis=tuple(one for one in diagnosis if not one.get("pod")) if verdict else None,
         verdict=text(verdict.get("verdict")),
         root=bool(read.get("root", _read_by_root(facts_of))),
-        failure=mapping(
-            variables.get("kubegpu_failure") or variables.get("kubegpu_prometheus_failure")
-        ),
+        failure=_failure(variables),
         upgrade=upgrade,
         acceptance=mapping(variables.get(_ACCEPTED)),
         cluster=cluster or None,
@@ -187,6 +179,16 @@ def _source(
         unseen=unseen,
         switches=switches(variables),
     )
+
+
+def _failure(variables: Variables) -> Object:
+    """Return why a host failed, or why it was not read."""
+    failure = mapping(
+        variables.get("kubegpu_failure") or variables.get("kubegpu_prometheus_failure")
+    )
+    error = form_error(variables)
+    message = read_failure(variables) if error is None else str(error)
+    return failure or ({"message": message} if message else {})
 
 
 def _read_by_root(facts_of: Object | None) -> bool:

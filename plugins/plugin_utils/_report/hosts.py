@@ -12,6 +12,7 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import safe_text
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import (
     with_switch,
 )
@@ -23,12 +24,15 @@ from .._hosts import (
     asks_for_cuda,
     asks_for_mig,
     facts,
+    form_error,
+    read_failure,
     select_hosts,
     switches,
     wrong_values,
 )
 from .._rollout import failure_message
 from .cluster import cluster_plan, dra_plan
+from .kept import kept_row
 from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
 from .verification import rows as verification
 
@@ -57,17 +61,25 @@ def _plan_row(
     host: str, variables: Variables, run_tags: Sequence[str], skip_tags: Sequence[str]
 ) -> dict[str, Any]:
     node = facts(variables)
+    if node is None:
+        return unknown_row(host, not_read(variables))
     plans = _plans(variables)
     wrong = wrong_values(host, variables)
     is_nvidia = bool(select_hosts([host], {host: variables}, "nvidia"))
     planned = all(part in plans for part in PARTS if _is_asked_for(part, variables))
-    if node is None:
-        return unknown_row(host, NOT_READ)
     if is_nvidia and not wrong and not planned:
         return unknown_row(host, _NOT_PLANNED)
     if not is_nvidia:
         plans = {part: plan for part, plan in plans.items() if part in AMD_PARTS}
     return node_plan(host, node, plans, _runtimes(variables), run_tags, skip_tags, wrong)
+
+
+def not_read(variables: Variables) -> str:
+    """Return why a host was not read, as one line."""
+    error = form_error(variables)
+    said = read_failure(variables) if error is None else error.cause
+    cause = safe_text(said.partition("\n")[0])
+    return f"{NOT_READ}: {cause}" if cause else NOT_READ
 
 
 def _is_asked_for(part: str, variables: Variables) -> bool:
@@ -97,14 +109,19 @@ def result_rows(
     waiting = select_hosts(alive, hostvars, "waiting") if stop else []
     rows = []
     for host in dict.fromkeys((*batch, *failed, *lost)):
-        failure = hostvars[host].get("kubegpu_failure")
+        variables = hostvars[host]
+        failure = variables.get("kubegpu_failure")
         if failure:
-            rows.append(unknown_row(host, failure_message(failure)))
+            told = failure_message(failure)
+            rows.append(kept_row(host, facts(variables), told, changed=failure["changed"]))
         elif host in lost:
-            rows.append(unknown_row(host, _STOPPED))
+            rows.append(kept_row(host, facts(variables), _STOPPED, changed=True))
         else:
-            rows.append(result_row(host, hostvars[host], **options))
-    return [*rows, *(unknown_row(host, stop) for host in waiting)]
+            rows.append(result_row(host, variables, **options))
+    return [
+        *rows,
+        *(kept_row(host, facts(hostvars[host]), stop, changed=False) for host in waiting),
+    ]
 
 
 def result_row(
@@ -205,12 +222,26 @@ def verification_rows(
     :param missing: the reason for a host without layers.
     """
     entries: list[Mapping[str, Any]] = []
+    reasons: dict[str, str] = {}
     for host in hosts:
+        variables = hostvars[host]
         # The name in the inventory counts, whatever the node calls itself.
-        own = hostvars[host].get(key) or ()
-        node, known = facts(hostvars[host]), switches(hostvars[host]) if own else {}
+        own = variables.get(key) or ()
+        node, known = facts(variables), switches(variables) if own else {}
         entries.extend({**entry, "node": host, **_next_step(entry, node, known)} for entry in own)
-    return verification([*entries, *more], hosts, layers, missing)
+        reasons[host] = _missing(variables, missing)
+    read = [host for host in hosts if facts(hostvars[host]) is not None]
+    without = select_hosts(read, hostvars, "none")
+    return verification([*entries, *more], hosts, layers, reasons, missing, without)
+
+
+def _missing(variables: Variables, otherwise: str) -> str:
+    """Return why a host has no layers."""
+    failure = variables.get("kubegpu_failure")
+    if failure:
+        return failure_message(failure)
+    told = not_read(variables) if facts(variables) is None else NOT_READ
+    return otherwise if told == NOT_READ else told
 
 
 def _next_step(

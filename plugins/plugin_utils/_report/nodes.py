@@ -146,8 +146,8 @@ def node_result(
             *amd_driver_text(node, plans, results, predicted),
         ],
         "mig": _mig_text(node, mig, results.get("mig"), predicted),
-        "cuda": _cuda_text(node, cuda, predicted),
-        "toolkit": _toolkit_text(node, plans, toolkit_done),
+        "cuda": cuda_text(node, cuda, predicted=predicted),
+        "toolkit": toolkit_text(node, plans, done=toolkit_done),
         "containerd": _runtime_text(
             results.get("containerd")
             or _converged_result(node, "containerd", toolkit.get("converged", ()))
@@ -172,8 +172,8 @@ def node_result(
     }
 
 
-def _toolkit_text(
-    node: Mapping[str, Any] | None, plans: Mapping[str, Mapping[str, Any]], done: bool
+def toolkit_text(
+    node: Mapping[str, Any] | None, plans: Mapping[str, Mapping[str, Any]], *, done: bool
 ) -> str | None:
     """Return the versions of the container toolkits, of NVIDIA and of AMD."""
     own = (plans.get("toolkit") or {}).get("version")
@@ -233,12 +233,16 @@ def _runtime_text(result: Mapping[str, Any] | None) -> list[str]:
     if result is None:
         return []
     handlers = result.get("handlers") or result.get("runtimes") or {}
-    default = result.get("default_runtime")
     return [
-        ", ".join(f"{name} (default)" if name == default else str(name) for name in handlers)
-        or "no handlers",
+        *handlers_text(handlers, result.get("default_runtime")),
         "changed" if result.get("changed") else "unchanged",
     ]
+
+
+def handlers_text(handlers: Mapping[str, Any], default: Any) -> list[str]:
+    """Return the handlers of a runtime, of which one is the default."""
+    names = (f"{name} (default)" if name == default else str(name) for name in handlers)
+    return [", ".join(names) or "no handlers"]
 
 
 def unknown_row(name: str, reason: str) -> dict[str, Any]:
@@ -328,9 +332,10 @@ def _mig_pending(result: Mapping[str, Any] | None) -> list[str]:
     return [f"reboot: {(result or {}).get('reboot_reason')}"]
 
 
-def _cuda_text(
-    node: Mapping[str, Any] | None, cuda: Mapping[str, Any], predicted: bool
+def cuda_text(
+    node: Mapping[str, Any] | None, cuda: Mapping[str, Any], *, predicted: bool
 ) -> list[str]:
+    """Return the CUDA toolkits, of which one is the default."""
     there = {
         str(toolkit["version"]): bool(toolkit["default"]) for toolkit in _cuda_toolkits(node or {})
     }

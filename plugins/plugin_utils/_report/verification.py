@@ -7,33 +7,52 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS, PCI
 
 # Codes of untested layers for which other columns of the table show the reason.
 _OBVIOUS = frozenset({"waits", "needs_driver", "no_gpu", "not_asked"})
 _WORDS = {True: "ok", False: "failed", None: "not tried"}
+#: Of a host that has none, unless something is wrong with what its cluster offers.
+NO_GPU = "no GPU"
 
 
 def rows(
     entries: Iterable[Mapping[str, Any]],
     hosts: Sequence[str] = (),
     layers: Sequence[str] = LAYERS,
+    reasons: Mapping[str, str] | None = None,
     missing: str = "the node could not be read",
+    without: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Return one row for each node, from the entries of all layers.
 
     :param entries: ``{node, layer, ok, cause, evidence, next_step}`` of any layer, in any order.
     :param hosts: nodes that get a row in any case; one without entries has failed.
     :param layers: the layers that have a column.
-    :param missing: cause of failure of a host without entries.
+    :param reasons: cause of failure of a host without entries, by its name.
+    :param missing: the same, for others.
+    :param without: hosts that have no GPU; without entries they have not failed.
     """
     by_node: dict[str, list[Mapping[str, Any]]] = {host: [] for host in hosts}
     for entry in entries:
         by_node.setdefault(str(entry["node"]), []).append(entry)
-    return [_row(name, found, layers, missing) for name, found in by_node.items()]
+    found = {
+        name: _row(name, own, layers, (reasons or {}).get(name, missing))
+        for name, own in by_node.items()
+    }
+    for name in without:
+        found[name] = _without_gpu(found[name])
+    return list(found.values())
+
+
+def _without_gpu(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a host that has no GPU."""
+    shown = {**row, PCI: NO_GPU} if PCI in row and row[PCI] is None else dict(row)
+    nothing = {"result": NO_GPU, "failed": False, "causes": [], "notes": []}
+    return shown if row["layers"] else {**shown, **nothing}
 
 
 def _row(

@@ -100,11 +100,14 @@ class ActionModule(ActionBase):
                 facts["cuda"] = task_vars["standin_cuda"][" ".join(versions)]
             return {{**result, "ansible_facts": {{"gpu_node": facts}}}}
         if NAME == "gpu_node_verify":
-            layer = {{"layer": "pci", "ok": True, "subject": "", "cause": "", "proof": "one GPU"}}
-            return {{**result, "layers": [layer]}}
+            layer = {{"node": host, "layer": "pci", "ok": True, "proof": "one GPU"}}
+            texts = ("subject", "code", "cause", "evidence", "next_step")
+            layer.update(dict.fromkeys(texts, ""))
+            return {{**result, "ok": True, "failed_layers": [], "layers": [layer]}}
         if NAME == "gpu_node_health":
             unseen = [{{"what": "kernel log", "why": "{{{{ 7*7 }}}} is no number"}}]
-            return {{**result, "gpus": [], "findings": [], "events": [], "unseen": unseen}}
+            return {{**result, "ok": True, "gpus": [], "findings": [], "events": [],
+                    "unseen": unseen}}
         if NAME == "gpu_cluster_info":
             return {{**result, "layers": [], "nodes": {{}}, "node_of": {{}}}}
         if NAME == "node_gpu_label":
@@ -125,7 +128,7 @@ class ActionModule(ActionBase):
         answer = {{"changed": NAME not in LOOKING, "reboot_required": lost == "reboot",
                   "reboot_reason": "", "nodes": {{}},
                   "not_available": missing, "packages": packages, "left": [],
-                  "restart_required": []}}
+                  "restart_required": [] if NAME == "runtime_configuration" else False}}
         return {{**result, **answer}}
 """
 

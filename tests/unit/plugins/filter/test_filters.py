@@ -75,7 +75,7 @@ def test_words_that_the_filters_do_not_know_are_named():
 )
 def test_every_choice_is_documented(module, option, table):
     choices = yaml.safe_load(module.DOCUMENTATION)["options"][option]["choices"]
-    elsewhere = {"groups", "changed"} if module is gpu_hosts else set()
+    elsewhere = {"groups", "changed", "not_read"} if module is gpu_hosts else set()
     assert set(choices) == {*table, *elsewhere}
 
 
@@ -100,7 +100,7 @@ def test_version_may_come_from_yaml_as_a_number():
 def test_what_plans_need_is_imported_where_hosts_are_worked_out(monkeypatch):
     name = "ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan"
     monkeypatch.delitem(sys.modules, name, raising=False)
-    hostvars = {"gpu1": {"ansible_facts": {"gpu_node": {"gpus": []}}}}
+    hostvars = {"gpu1": {"ansible_facts": {"gpu_node": node(gpus=[])}}}
     assert call(gpu_hosts, ["cpu1"], hostvars) == [] and name not in sys.modules
     assert call(gpu_hosts, ["gpu1"], hostvars) == ["gpu1"] and name in sys.modules
 
@@ -108,7 +108,7 @@ def test_what_plans_need_is_imported_where_hosts_are_worked_out(monkeypatch):
 def test_what_only_some_plans_need_is_imported_for_their_hosts(monkeypatch):
     name = "ansible_collections.kubegpu.nodes.plugins.module_utils._mig.plan"
     monkeypatch.delitem(sys.modules, name, raising=False)
-    read = {"ansible_facts": {"gpu_node": {"gpus": []}}}
+    read = {"ansible_facts": {"gpu_node": node(gpus=[])}}
     hostvars = {"plain": read, "mig": {**read, "nvidia_mig_config": "all-balanced"}}
     assert call(gpu_hosts, [*hostvars], hostvars) == [*hostvars] and name not in sys.modules
     assert call(gpu_hosts, [*hostvars], hostvars, "parts") == ["mig"] and name in sys.modules

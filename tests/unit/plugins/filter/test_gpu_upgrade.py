@@ -10,6 +10,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_upgrade import gpu_upgrade
+from tests.unit.fixtures.node_facts import installed, node
 
 STEP = {"step": "load", "action": "load", "detail": "580.1", "reason": "asked for"}
 WORK = {"nvidia_driver_plan": {"work": True, "change": True, "steps": [STEP]}}
@@ -83,7 +84,7 @@ def test_a_node_of_a_cluster_that_is_not_named_is_no_host_without_one():
     kubelet = {"directory": "/var/lib/kubelet", "plugin_folders": ["plugins_registry"]}
     unused = {**kubelet, "plugin_folders": []}
     facts = {
-        name: {"ansible_facts": {"gpu_node": {"gpus": [], "kubelet": found}}}
+        name: {"ansible_facts": {"gpu_node": node(gpus=[], kubelet=found)}}
         for name, found in (("gpu1", kubelet), ("gpu2", unused), ("gpu3", None))
     }
     plan, _hostvars = planned(facts, cluster={**cluster(), "without_cluster": True})
@@ -102,7 +103,7 @@ def test_packages_that_no_repository_has_are_told_before(rollback, refused):
         "gpu3": {"skipped": True},
     }
     locked = {"failed": False, "msg": "apt: it is locked.", "cause": "It is locked."}
-    installed = {"ansible_facts": {"gpu_node": {"gpus": [], "driver": {"installed": "550.1"}}}}
+    installed = {"ansible_facts": {"gpu_node": node(gpus=[], driver__installed="550.1")}}
     own = dict.fromkeys(HOSTS, installed)
     plan, _hostvars = planned(own, options={"rollback": rollback}, rollbacks=asked)
     notes = {one["node"]: one["notes"] for one in gpu_upgrade(plan, "plan_rows")}
@@ -123,7 +124,7 @@ def test_packages_that_can_be_saved_are_no_refusal():
     """On a node that an earlier run left nothing is saved."""
     missing = {"not_available": ["nvidia-driver-550", "cuda-toolkit-12-4"]}
     had = {"not_available": [], "packages": {"nvidia-driver-550": {"version": "550.1-1"}}}
-    installed = {"ansible_facts": {"gpu_node": {"gpus": [], "driver": {"installed": "550.1"}}}}
+    installed = {"ansible_facts": {"gpu_node": node(gpus=[], driver__installed="550.1")}}
     plan, _hostvars = planned(
         dict.fromkeys(HOSTS, installed),
         options={"rollback": "require"},
@@ -190,7 +191,7 @@ def test_a_control_plane_is_found_among_the_nodes_of_the_cluster():
     assert why["ready"] == ""
     assert "elsewhere of the control plane are not ready" in why["down"]
     # The server of k3s restarts with its containerd.
-    server = {"gpus": [], "runtimes": {"containerd": {"control_plane": True}}}
+    server = node(gpus=[], runtimes__containerd__control_plane=True)
     toolkit = {"containerd": True, "steps": [STEP]}
     own = {
         "nvidia_driver_plan": {}, "nvidia_container_toolkit_plan": toolkit,
@@ -209,6 +210,22 @@ def test_the_report_has_the_plan_and_the_results():
     rows = gpu_upgrade(data, "report_rows")
     assert [one["outcome"] for one in rows] == ["done", "not started", "not started"]
     assert gpu_upgrade(HOSTS, "report", hostvars, checked=True)["ok"]
+
+
+def test_a_host_that_the_upgrade_leaves_as_it_is_has_its_versions_in_the_report():
+    same = {
+        "ansible_facts": {"gpu_node": installed("1.20.1-1", driver__installed="550.1")},
+        "nvidia_driver_plan": {}, "nvidia_container_toolkit_plan": {},
+    }  # fmt: skip
+    _plan, hostvars = planned(dict.fromkeys(HOSTS, same))
+    hostvars["gpu2"]["gpu_upgrade_result"] = {"from": {"driver": "535.1", "toolkit": None}}
+    hostvars["gpu3"] = {**hostvars["gpu3"], "ansible_facts": {}}
+    data = gpu_upgrade(HOSTS, "report", hostvars, began="a", ended="b")
+    rows = {row["node"]: row for row in gpu_upgrade(data, "report_rows")}
+    assert [(row["driver"], row["toolkit"]) for row in rows.values()] == [
+        ("550.1", "1.20.1-1"), ("535.1", "-"), ("-", "-"),
+    ]  # fmt: skip
+    assert {row["outcome"] for row in rows.values()} == {"unchanged"}
 
 
 def test_nodes_that_are_no_hosts_of_the_run_count_before_each_batch():

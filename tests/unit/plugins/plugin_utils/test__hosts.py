@@ -14,6 +14,9 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
     wrong_values,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import changed_hosts
+from tests.unit.fixtures.kernel_gpus import gpu
+from tests.unit.fixtures.node_facts import P4
+from tests.unit.fixtures.node_facts import node as node_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +28,7 @@ def test_group_of_a_node(vendors, group):
 
 
 def test_hosts_with_facts_work_and_failures():
-    read = {"ansible_facts": {"gpu_node": {"gpus": []}}}
+    read = host()
     hostvars = {
         "a": {**read, "nvidia_driver_plan": {}, "cuda_toolkit_plan": {"work": True}},
         "b": {**read, "nvidia_driver_plan": {"work": False}, "kubegpu_begun": True},
@@ -76,7 +79,12 @@ def test_hosts_by_vendor_and_of_a_verification():
     }
     assert select_hosts([*hostvars], hostvars, "nvidia") == ["gpu1", "off"]
     assert select_hosts([*hostvars], hostvars, "none") == ["cpu1"]
-    assert select_hosts([*hostvars], hostvars, "verified") == ["gpu1", "amd1", "unreachable"]
+    assert select_hosts([*hostvars], hostvars, "verified") == [
+        "gpu1",
+        "amd1",
+        "cpu1",
+        "unreachable",
+    ]
     assert select_hosts([*hostvars], hostvars, "gpu") == ["gpu1", "off", "amd1"]
     assert select_hosts([*hostvars], hostvars, "amd") == ["amd1"]
     # No driver for containers serves its second vendor's card, and no label selects it.
@@ -166,17 +174,12 @@ def test_a_cluster_is_asked_about_the_nodes_that_would_be_partitioned(plan, kube
 
 
 def host(*vendors, loaded="580.126.09", **variables):
-    gpus = [{"vendor": vendor} for vendor in vendors]
-    return {
-        "ansible_facts": {
-            "gpu_node": {
-                "gpus": gpus,
-                "driver": {"loaded": loaded},
-                "container_toolkit": {"version": None},
-            }
-        },
-        **variables,
-    }
+    gpus = [
+        P4 if vendor == "nvidia" else gpu(vendor, "0000", "0000:00:06.0", None)
+        for vendor in vendors
+        if vendor
+    ]
+    return {"ansible_facts": {"gpu_node": node_of(gpus=gpus, driver__loaded=loaded)}, **variables}
 
 
 class Later(dict):

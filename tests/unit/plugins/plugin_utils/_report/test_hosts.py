@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.plan import plan_mig
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Request
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import read_failures
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
     cluster_rows,
     plan_rows,
@@ -17,10 +18,11 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import
     verification_rows,
 )
 from tests.unit.fixtures.mig_node import MigNode, card
-from tests.unit.fixtures.node_facts import node
+from tests.unit.fixtures.node_facts import installed, node
 
 PLAN = {"action": "none", "steps": [], "reasons": [], "warnings": [], "work": False}
 TOOLKIT = {**PLAN, "version": "1.20.1-1"}
+BEFORE = "what its row shows was read before that, and the node was changed or lost since"
 
 
 def host(facts=None, **variables):
@@ -107,7 +109,10 @@ def test_a_verification_names_the_variable_that_has_to_change(variables, install
 
 
 def test_results_of_a_batch_and_of_all_that_failed_or_wait():
-    failure = {"task": "Install", "message": "It did not build.\nSeen: gcc", "refused": False}
+    failure = {
+        "task": "Install", "message": "It did not build.\nSeen: gcc", "refused": False,
+        "changed": False,
+    }  # fmt: skip
     hostvars = {
         "lost": planned(kubegpu_begun=True),
         "done before": planned(kubegpu_begun=True),
@@ -121,12 +126,83 @@ def test_results_of_a_batch_and_of_all_that_failed_or_wait():
     assert [row["open"] for row in rows] == [
         [],
         ["the run stopped at this node, in the task 'Install': It did not build."],
-        ["the run stopped at this node; its failed task says why"],
+        ["the run stopped at this node; its failed task says why", BEFORE],
         ["not begun: 1 failed"],
     ]
     assert rows[0]["toolkit"] == "1.20.1-1"
     # Nothing is stopped: who waits has no row.
     assert [row["node"] for row in result_rows(alive, hostvars)] == ["failed"]
+
+
+@pytest.mark.parametrize("why", ["refused", "failed", "changed", "lost", "waits"])
+def test_a_node_that_is_not_as_planned_keeps_what_is_known_of_it(why):
+    facts = installed(
+        driver__loaded="580.126.09", driver__installed="580.126.09",
+        cuda__toolkits=[{"version": "12.8.1", "path": "/x", "default": True, "source": None,
+                         "uninstaller": None}],
+    )  # fmt: skip
+    failure = {
+        "task": "Install", "message": "nvidia_driver_branch has to be newer.",
+        "refused": why == "refused", "changed": why == "changed",
+    }  # fmt: skip
+    failed = {"kubegpu_failure": failure} if why in ("refused", "failed", "changed") else {}
+    hostvars = {"a": host(facts, kubegpu_begun=why != "waits", **failed)}
+    alive, stop = ([] if why == "lost" else ["a"]), ("not begun" if why == "waits" else "")
+    batch = ["a"] if failed else []
+    (row,) = result_rows(["a"], hostvars, batch, alive, stop=stop)
+    assert (row["driver"], row["cuda"]) == (["580.126.09"], ["12.8.1 (default)"])
+    assert row["toolkit"] == "1.20.1-1"
+    assert row["containerd"] == ["runc (default), nvidia"] == row["docker"]
+    told = "nvidia_driver_branch" if failed else "stopped" if why == "lost" else "not begun"
+    assert told in row["open"][0]
+    # Nothing is claimed of a node that was changed or lost after it was read.
+    assert (BEFORE in row["open"]) is (why in ("changed", "lost"))
+
+
+def test_a_node_that_was_not_read_says_why():
+    read = {"failed": True, "msg": "sudo: a password is required\x1b[2J\nSeen: x"}
+    hostvars = {
+        "failed": {"__kubegpu_read": read, "inventory_hostname": "failed"},
+        "cached": host({"gpus": []}),
+        "no facts": {"__kubegpu_read": {}},
+    }
+    assert [row["why"] for row in plan_rows([*hostvars], hostvars)] == [
+        ["the node could not be read: sudo: a password is required\\x1b[2J"],
+        ["the node could not be read: Its facts have not the form that this release of the "
+         "collection writes."],
+        ["the node could not be read"],
+    ]  # fmt: skip
+    # After the first play one variable has them for all hosts.
+    kept = {"failures": read_failures([*hostvars], hostvars)}
+    assert [one["host"] for one in kept["failures"]] == ["failed"]
+    later = {"failed": {"inventory_hostname": "failed", "__kubegpu_read": kept}}
+    assert plan_rows(["failed"], later) == plan_rows(["failed"], hostvars)
+    found = verification_rows([*hostvars], hostvars, "layers", missing="it stopped")
+    assert [row["causes"] for row in found] == [
+        *(row["why"] for row in plan_rows(["failed", "cached"], hostvars)), ["it stopped"],
+    ]  # fmt: skip
+
+
+def test_a_host_without_a_gpu_is_a_row_of_a_verification():
+    hostvars = {"cpu": host(node(gpus=[])), "gpu": host(), "plugin": host(node(gpus=[]))}
+    more = [{
+        "node": "plugin", "layer": "allocatable", "ok": False, "cause": "It offers a GPU.",
+        "evidence": "", "next_step": "", "code": "x",
+    }]  # fmt: skip
+    rows = {
+        row["node"]: row for row in verification_rows([*hostvars], hostvars, "layers", more=more)
+    }
+    cpu = rows["cpu"]
+    seen = (cpu["pci"], cpu["module"], cpu["result"], cpu["failed"])
+    assert seen == ("no GPU", None, "no GPU", False)
+    assert cpu["causes"] == cpu["notes"] == []
+    assert rows["gpu"]["failed"] and rows["gpu"]["pci"] is None
+    plugin = rows["plugin"]
+    assert (plugin["pci"], plugin["allocatable"], plugin["result"]) == (
+        "no GPU",
+        "failed",
+        "failed",
+    )
 
 
 def test_a_reboot_that_the_driver_needs_is_left_to_be_done():
