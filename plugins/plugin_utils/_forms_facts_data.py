@@ -44,7 +44,12 @@ _GPU = {
     "product": "word?",
     "kernel_driver": "word?",
     "virtual_function": "flag",
-    "vgpu": {"guest": "flag?", "host_driver_version": "word?", "host_driver_branch": "word?"},
+    "vgpu": {
+        "guest": "flag?",
+        "host_driver_version": "word?",
+        "host_driver_branch": "word?",
+        "licence": ({"product": "word?", "status": "word?", "state": "word", "expiry": "word?"},),
+    },
 }
 _MIG_DEVICE = {
     "index?": "whole?",
@@ -199,6 +204,7 @@ GPU_NODE: Mapping[str, Form] = {
     },
     "secure_boot": "flag?",
     "nouveau": {"loaded": "flag", "blocked": "flag", "modules": TEXTS},
+    "blocked_modules": ({"*": [{"place": "word", "setting": "word"}]},),
     "kernels": [
         {
             "version": "word",

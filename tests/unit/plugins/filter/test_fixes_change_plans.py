@@ -92,7 +92,10 @@ NO_NODE_PLAN = {
     code: OBJECTS
     for code, row in CAUSES.items()
     if re.search(r"--tags (?:labels|device_plugin)", row.fix)
-}
+} | dict.fromkeys(
+    ("vgpu_driver_incompatible", "vgpu_unlicensed"),
+    "a guest needs the runfile or licence of its host's owner: module_utils/_driver/plan/test_vgpu.py",
+)
 
 
 def equipped(facts, code):
