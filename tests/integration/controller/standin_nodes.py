@@ -74,6 +74,8 @@ class ActionModule(ActionBase):
     @lost_connection_fails
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
+        if self._task.timeout:
+            raise RuntimeError(f"{{NAME}} has {{self._task.timeout}} s")
         host = task_vars["inventory_hostname"]
         place = Path(os.environ["STANDIN"])
         done = place / "done" / host
@@ -132,11 +134,15 @@ class ActionModule(ActionBase):
 
 @dataclass(frozen=True)
 class Done:
-    """A run: exit status, screen, and the calls of modules in their order (host, module, state)."""
+    """A run: exit status, screen, and the calls of modules in their order (host, module, state).
+
+    :param out: what was written to standard output alone.
+    """
 
     status: int
     screen: str
     calls: list[tuple[str, str, str | None]]
+    out: str = ""
 
     def hosts(self, module: str) -> list[str]:
         """Return the hosts on which a module was called, each once, in order."""
@@ -193,6 +199,7 @@ class Nodes:
         *arguments: str,
         everywhere: Mapping[str, Any] | None = None,
         binaries: Path | None = None,
+        settings: Mapping[str, str] | None = None,
         **variables: Any,
     ) -> Done:
         """Run ``kubegpu.nodes.<name>``.
@@ -200,6 +207,7 @@ class Nodes:
         :param hosts: variables of each host; they become files in host_vars.
         :param everywhere: variables for all of them, in group_vars.
         :param binaries: where another ansible-core is than that of the tests.
+        :param settings: variables of the environment for Ansible's settings.
         :param variables: extra variables.
         """
         inventory = self._folder / "inventory"
@@ -233,6 +241,7 @@ class Nodes:
             "ANSIBLE_FORKS": "12",
             "COLUMNS": "120",
             "STANDIN": str(self._folder),
+            **(settings or {}),
         }
         if binaries is None:
             done = ansible_process.run(argv, env=env, cwd=self._folder, timeout=TIMEOUT)
@@ -243,5 +252,8 @@ class Nodes:
             )  # fmt: skip
         lines = calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
         return Done(
-            done.returncode, done.stdout + done.stderr, [tuple(json.loads(line)) for line in lines]
+            done.returncode,
+            done.stdout + done.stderr,
+            [tuple(json.loads(line)) for line in lines],
+            done.stdout,
         )
