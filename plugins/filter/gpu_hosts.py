@@ -65,10 +65,15 @@ options:
         M(kubegpu.nodes.fleet_variables) found it and the playbook C(kubegpu.nodes.groups) keeps it,
         is in C(kubegpu_refused) and C(kubegpu_failed) instead. A host with a folder for reports
         (C(kubegpu_report_dir)) is in C(kubegpu_reported) as well. A host is in C(kubegpu_monitored)
-        and C(kubegpu_reported) also if this depends on a variable that is not defined yet.
+        and C(kubegpu_reported) also if this depends on a variable that is not defined yet. A host
+        that the playbook C(kubegpu.nodes.groups) could not read is in C(kubegpu_not_read) alone,
+        and the first of those that it read is in C(kubegpu_first_read) as well then.
+      - V(lost) selects the hosts that this playbook could not read. V(refusals) returns the hosts
+        that are refused for what it read of them, with C(host) and C(refusals), as it was not root
+        that read them, or as two names of the inventory are one machine.
     type: str
     choices:
-      [facts, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions, mig_teardown,
+      [facts, lost, refusals, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions, mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
       changed, verified, groups, monitored, monitoring_work, scraped, exporter, dra_enabled,
       cluster_parts]
@@ -102,7 +107,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The hosts, in their order; with V(groups) C(host) and C(groups) of each.
+  description: The hosts, in their order; with V(groups) C(host) and C(groups) of each, with V(refusals) C(host) and C(refusals).
   type: list
   elements: raw
 """
@@ -126,6 +131,10 @@ def gpu_hosts(
 
     if select == "groups":
         return host_groups(hosts, hostvars)
+    if select == "refusals":
+        from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import refusals
+
+        return refusals(hosts, hostvars)
     if select == "changed":
         from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
             changed_hosts,

@@ -24,6 +24,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
     gpu_vendors,
 )
 
+from ._reading import is_lost, was_read
+
 Variables = Mapping[str, Any]
 
 # The roles that change a node, in the order in which they run.
@@ -65,6 +67,13 @@ def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list
     Later plays read these groups, not the variables of all hosts of the inventory.
     """
     groups = {host: _groups(host, hostvars[host]) for host in hosts if host in hostvars}
+    lost = select_hosts(hosts, hostvars, "lost")
+    groups.update({host: ["kubegpu_not_read"] for host in lost})
+    if lost:
+        # Ansible ends the run with a play that loses all of its hosts: the play that takes out the
+        # hosts that were not read has one more.
+        read = [host for host, found in groups.items() if found and host not in set(lost)]
+        groups.update({host: [*groups[host], "kubegpu_first_read"] for host in read[:1]})
     return [{"host": host, "groups": found} for host, found in groups.items() if found]
 
 
@@ -73,7 +82,7 @@ def _groups(host: str, variables: Variables) -> list[str]:
 
     One with a wrong value that applies to it has failed, and no play that changes nodes runs on it.
     """
-    if facts(variables) is None:
+    if facts(variables) is None or not was_read(variables):
         return []
     reported = ["kubegpu_reported"] if _may_be(_is_reported, variables) else []
     if wrong_values(host, variables):
@@ -100,13 +109,16 @@ def _may_be(applies: Callable[[Variables], bool], variables: Variables) -> bool:
 
 
 def wrong_values(host: str, variables: Variables) -> Sequence[Mapping[str, Any]]:
-    """Return all wrong values of a host, if one of them is of a part that applies to the host.
+    """Return why a host is refused: all wrong values of it, if one of them is of a part that applies
+    to the host, and what is wrong with the host itself.
 
-    :param variables: the host's variables, with the result of ``fleet_variables``.
+    :param variables: the host's variables, with the result of ``fleet_variables`` and of
+        ``refusals``.
     """
     checked = variables.get("__kubegpu_variables") or {}
     found: Sequence[Mapping[str, Any]] = (checked.get("wrong") or {}).get(host) or ()
-    return found if any(_applies(one, variables) for one in found) else ()
+    own: Sequence[Mapping[str, Any]] = (variables.get("__kubegpu_refused") or {}).get(host) or ()
+    return [*own, *(found if any(_applies(one, variables) for one in found) else ())]
 
 
 def _applies(wrong: Mapping[str, Any], variables: Variables) -> bool:
@@ -313,6 +325,7 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "nvidia": lambda variables: _vendor(variables) == "nvidia",
     "amd": lambda variables: _offers(variables, "amd"),
     "intel": lambda variables: _offers(variables, "intel"),
+    "lost": is_lost,
     "gpu": lambda variables: bool(_vendors(variables)),
     "none": lambda variables: _vendor(variables) == "none",
     "work": lambda variables: facts(variables) is not None and _has_work(variables),

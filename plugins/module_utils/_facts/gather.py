@@ -109,6 +109,7 @@ def gather(
     )
     node: dict[str, Any] = {
         "os": system,
+        "as_root": reader.as_root,
         "python": read_python(reader),
         **_read_hardware(reader, functions, gpus),
         "driver": read_driver(

@@ -23,6 +23,7 @@ from .._hosts import (
     select_hosts,
     wrong_values,
 )
+from .._reading import was_read, why_not_read
 from .._rollout import failure_message
 from .cluster import cluster_plan, dra_plan
 from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
@@ -57,8 +58,8 @@ def _plan_row(
     wrong = wrong_values(host, variables)
     is_nvidia = bool(select_hosts([host], {host: variables}, "nvidia"))
     planned = all(part in plans for part in PARTS if _is_asked_for(part, variables))
-    if node is None:
-        return unknown_row(host, NOT_READ)
+    if node is None or not was_read(variables):
+        return unknown_row(host, *why_not_read(host, variables))
     if is_nvidia and not wrong and not planned:
         return unknown_row(host, _NOT_PLANNED)
     if not is_nvidia:

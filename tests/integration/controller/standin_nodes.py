@@ -96,6 +96,7 @@ class ActionModule(ActionBase):
             after = "after" if done.exists() or task_vars.get("standin_done") else "before"
             facts = json.loads((place / after).read_text())
             facts.update(task_vars.get("standin_facts", {{}}))
+            facts["os"].update(task_vars.get("standin_os", {{}}))
             if (place / "done" / f"{{host}}.cuda").exists():
                 versions = json.loads((place / "done" / f"{{host}}.cuda").read_text())["versions"]
                 # What is on the node after these versions were asked for.
@@ -192,6 +193,12 @@ class Nodes:
         after = installed(driver__loaded=loaded, driver__installed=loaded, kernels=kernels)
         (folder / "after").write_text(json.dumps(after), encoding="utf-8")
 
+    def own(self, name: str, plays: list[dict[str, Any]]) -> str:
+        """Write a playbook of somebody's own, and return its path for :meth:`play`."""
+        path = self._folder / name
+        path.write_text(yaml.safe_dump(plays, sort_keys=False), encoding="utf-8")
+        return str(path)
+
     def play(
         self,
         name: str,
@@ -202,7 +209,7 @@ class Nodes:
         settings: Mapping[str, str] | None = None,
         **variables: Any,
     ) -> Done:
-        """Run ``kubegpu.nodes.<name>``.
+        """Run ``kubegpu.nodes.<name>``, or the playbook of a path.
 
         :param hosts: variables of each host; they become files in host_vars.
         :param everywhere: variables for all of them, in group_vars.
@@ -231,7 +238,8 @@ class Nodes:
         calls = self._folder / "calls"
         calls.unlink(missing_ok=True)
         program = (binaries or Path(sys.executable).parent) / "ansible-playbook"
-        argv = [str(program), "-i", str(inventory), f"kubegpu.nodes.{name}", *arguments]
+        playbook = name if os.path.isabs(name) else f"kubegpu.nodes.{name}"
+        argv = [str(program), "-i", str(inventory), playbook, *arguments]
         argv += ["--extra-vars", json.dumps(variables)] if variables else []
         env = {
             **os.environ,

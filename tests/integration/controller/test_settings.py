@@ -93,3 +93,68 @@ def test_standard_output_is_json_alone(nodes, callback):
     assert [json.loads(one) for one in documents if one]
     assert "What will be done, and why" in run.screen
     assert "\nWhat will be done, and why" not in run.out
+
+
+def test_one_host_that_is_down_and_no_other(nodes):
+    run = nodes.play("site", {"gone1": {"standin_lost": "gpu_node_facts"}}, *DRIVER)
+    assert run.status == 4 and ended(run) == ([], ["gone1"]), run.screen
+    words = run.words()
+    assert "Hosts that could not be read" in words
+    assert "gone1 the node cannot be reached, see below" in words
+    assert "gone1: No route to host Next step: see that the machine is up" in words
+    assert "try: ansible gone1 -i inventory -b -m ansible.builtin.ping" in words
+
+
+def test_hosts_that_are_down_are_rows_of_the_plan(nodes):
+    own = {"gpu1": {}, "gone1": {"standin_lost": "gpu_node_facts"}}
+    own["odd1"] = {"standin_fails": "gpu_node_facts"}
+    run = nodes.play("plan", own)
+    assert ended(run) == (["odd1"], ["gone1"]), run.screen
+    plan = run.screen.partition("What site would do, and why")[2]
+    assert "gone1" in plan and "odd1" in plan
+    assert "odd1: It did not build. Seen: gcc Next step: correct that, and try: ansible" in " ".join(
+        plan.split()
+    )
+
+
+@pytest.mark.parametrize("condition", ["inventory_hostname is match('gpu')"])
+def test_a_condition_that_leaves_out_the_first_host_is_told(nodes, condition):
+    """Nothing was done, with exit status 0 (ansible#83216 and others)."""
+    own = nodes.own("site.yml", [{"import_playbook": "kubegpu.nodes.site", "when": condition}])
+    run = nodes.play(own, {"cpu1": {}, "gpu3": {}}, *DRIVER)
+    assert run.status == 2 and ended(run)[0] == ["gpu3"], run.screen
+    assert not run.hosts("nvidia_driver")
+    words = run.words()
+    assert "does not apply to cpu1, the first host of the play" in words
+    assert "kubegpu_hosts" in words
+    # And where it applies to the first one, it works as people want it.
+    run = nodes.play(own, {"gpu3": {}, "later1": {}}, *DRIVER)
+    assert run.status == 0 and run.hosts("nvidia_driver") == ["gpu3"], run.screen
+
+
+def test_two_names_of_one_machine_are_refused_and_the_others_get_their_work(nodes):
+    same = {"standin_os": {"machine_id": "a" * 32, "boot_id": "b", "hostname": "gpu3"}}
+    cloned = {"standin_os": {"machine_id": "a" * 32, "boot_id": "c", "hostname": "gpu3"}}
+    own = {"gpu3": same, "gpu3.example.com": same, "gpu4": cloned}
+    run = nodes.play("site", own, *DRIVER)
+    assert run.status == 2 and ended(run)[0] == ["gpu3", "gpu3.example.com"], run.screen
+    assert run.hosts("nvidia_driver") == ["gpu4"]
+    assert "gpu3 and gpu3.example.com are one machine" in run.words()
+
+
+def test_a_node_that_was_not_read_as_root_is_refused(nodes):
+    own = {
+        "gpu1": {"ansible_become_user": "ops", "standin_facts": {"as_root": False}},
+        "gpu2": {},
+        "gpu3": {"kubegpu_become": False, "standin_facts": {"as_root": False}},
+    }
+    for one in ("gpu1", "gpu2"):
+        own[one]["kubegpu_become"] = True
+    for name in ("plan", "site"):
+        run = nodes.play(name, own, *(DRIVER if name == "site" else ()))
+        words = run.words()
+        assert "gpu1 was not read as root" in words, run.screen
+        assert "Seen: ansible_become_user is ops" in words
+        assert "gpu3 was not" not in words
+    assert run.status == 2 and ended(run)[0] == ["gpu1"], run.screen
+    assert run.hosts("nvidia_driver") == ["gpu2", "gpu3"]
