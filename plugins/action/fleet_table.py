@@ -14,6 +14,7 @@ from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import complete
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_text
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
     TABLES,
@@ -61,6 +62,7 @@ class ActionModule(ActionBase):
             },
             required_one_of=[("table", "columns")],
         )
+        rows = complete(options["rows"])
         known, key = TABLES.get(options["table"], ((), None))
         key = options["notes"] or key
         columns = [
@@ -74,8 +76,8 @@ class ActionModule(ActionBase):
             for column in options["columns"] or ()
         ] or list(known)
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
-        table = render(columns, options["rows"], width, options["title"])
-        texts = notes(options["rows"], key, columns[0].key) if key else []
+        table = render(columns, rows, width, options["title"])
+        texts = notes(rows, key, columns[0].key) if key else []
         below = [paragraph(text, width) for text in texts]
         text = "\n".join([table, *(["", *below] if below else [])])
         Display().display(f"\n{text}\n", stderr=_is_for_programs(constants.DEFAULT_STDOUT_CALLBACK))

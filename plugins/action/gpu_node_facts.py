@@ -9,10 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import left_out
-
-# Set by the play that takes out hosts: how an earlier call ended, which is the result again.
-_EARLIER = "__kubegpu_unread"
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import known_result
 
 
 class ActionModule(ModuleAction):
@@ -21,12 +18,5 @@ class ActionModule(ModuleAction):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        variables = task_vars or {}
-        earlier = variables.get(_EARLIER)
-        if earlier:
-            how = {key: True for key in ("failed", "unreachable") if earlier.get(key)}
-            return {"changed": False, "msg": str(earlier.get("msg") or "It was not read."), **how}
-        cause = left_out(variables)
-        if cause:
-            return {"failed": True, "changed": False, "msg": cause}
-        return super().run(tmp, task_vars)
+        known = known_result(task_vars or {})
+        return super().run(tmp, task_vars) if known is None else known

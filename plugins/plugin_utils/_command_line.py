@@ -18,9 +18,12 @@ from typing import Any
 from ansible import constants, context
 
 _PLAYBOOK = re.compile(r"\bansible-playbook kubegpu\.nodes\.\w+")
+# A module on one host, as in the fix that reboots it.
+_MODULE = re.compile(r"\bansible \S+(?= --become -m )")
+_BECOME = "-b"
 # Options of ansible and of ansible-playbook, by their names in Ansible's parsed arguments.
 _QUESTIONS = {
-    "become": "-b",
+    "become": _BECOME,
     "ask_pass": "-k",
     "become_ask_pass": "-K",
     "ask_vault_pass": "-J",
@@ -48,16 +51,17 @@ def complete(value: Any, arguments: Sequence[str] | None = None) -> Any:
         return {key: complete(one, arguments) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [complete(one, arguments) for one in value]
-    if not isinstance(value, str) or "ansible-playbook" not in value:
+    if not isinstance(value, str) or "ansible" not in value:
         return value
-    words = shlex.join(run_arguments() if arguments is None else arguments)
-    return _PLAYBOOK.sub(lambda found: f"{found[0]} {words}" if words else found[0], value)
+    words = run_arguments() if arguments is None else list(arguments)
+    text = _PLAYBOOK.sub(lambda found: " ".join([found[0], *_quoted(words)]), value)
+    return _MODULE.sub(lambda found: " ".join([found[0], *_quoted(_without_become(words))]), text)
 
 
 def ping(host: str) -> str:
     """Return the command that tries the connection to a host, and becoming root, as this run did."""
-    words = [word for word in run_arguments() if word != _QUESTIONS["become"]]
-    return shlex.join(["ansible", host, *words, "-b", "-m", "ansible.builtin.ping"])
+    words = _without_become(run_arguments())
+    return shlex.join(["ansible", host, *words, _BECOME, "-m", "ansible.builtin.ping"])
 
 
 def run_arguments(given: Mapping[str, Any] | None = None) -> list[str]:
@@ -81,6 +85,14 @@ def run_arguments(given: Mapping[str, Any] | None = None) -> list[str]:
         if str(one).startswith("@"):
             found += ["-e", f"@{_short(str(one)[1:])}"]
     return found
+
+
+def _quoted(words: Sequence[str]) -> list[str]:
+    return [shlex.quote(word) for word in words]
+
+
+def _without_become(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word != _BECOME]
 
 
 def _inventories(given: Mapping[str, Any]) -> list[str]:

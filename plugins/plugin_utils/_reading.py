@@ -21,6 +21,8 @@ from ._command_line import ping
 Variables = Mapping[str, Any]
 
 READ = "__kubegpu_read"
+#: Set by the play that takes out hosts.
+EARLIER = "__kubegpu_unread"
 #: The first task of the playbook, which runs once for all hosts.
 CHECKED = "__kubegpu_variables"
 _UNREACHABLE = "the node cannot be reached"
@@ -33,9 +35,9 @@ _PASSWORD = (
 )
 _CONNECT = (
     "Next step: see that the machine is up, and that its address (ansible_host, ansible_port), user "
-    "(ansible_user, -u) and key (ansible_ssh_private_key_file, --private-key) are right; try: {}"
+    "(ansible_user, -u) and key (ansible_ssh_private_key_file, --private-key) are right, and try:\n{}"
 )
-_TRY = "Next step: correct that, and try: {}"
+_TRY = "Next step: correct that, and try:\n{}"
 # The variables of an inventory that name the user, by which of Ansible's plugins reads them.
 _USERS = (
     *("ansible_become_user", "ansible_sudo_user", "ansible_su_user", "ansible_doas_user"),
@@ -61,6 +63,8 @@ def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
     if not is_lost(variables):
         return _FAILED, []
     message = str(read.get("msg") or read.get("module_stderr") or "no message").strip()
+    # Ansible's own words for any failure.
+    message = message.removeprefix("Task failed: ")
     lower = message.lower()
     if any(text in lower for text in _NO_PASSWORD):
         step = _PASSWORD
@@ -87,6 +91,19 @@ def left_out(variables: Variables) -> str:
         "and nothing was done. Next step: import the playbook without a condition, and name the "
         "hosts with the variable kubegpu_hosts or with --limit."
     )
+
+
+def known_result(variables: Variables) -> dict[str, Any] | None:
+    """Return the result of ``gpu_node_facts`` that is known without asking the node; None if none is.
+
+    How an earlier call ended is the result of the task that takes a host out of the run.
+    """
+    earlier = variables.get(EARLIER)
+    if isinstance(earlier, Mapping):
+        how = {key: True for key in ("failed", "unreachable") if earlier.get(key)}
+        return {"changed": False, "msg": str(earlier.get("msg") or "It was not read."), **how}
+    cause = left_out(variables)
+    return {"failed": True, "changed": False, "msg": cause} if cause else None
 
 
 def refusals(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, Any]]:

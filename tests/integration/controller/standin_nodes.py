@@ -64,6 +64,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import known_result
 
 NAME, LOOKING = {name!r}, {looking!r}
 
@@ -85,6 +86,9 @@ class ActionModule(ActionBase):
             with (place / "packages").open("a") as given:
                 how = "check" if self._task.check_mode else ""
                 given.write(json.dumps([host, how, self._task.args]) + "\\n")
+        known = known_result(task_vars) if NAME == "gpu_node_facts" else None
+        if known is not None:
+            return {{**result, **known}}
         lost = task_vars.get("standin_lost")
         called = [json.loads(line)[:2] for line in (place / "calls").read_text().splitlines()]
         behind = NAME == "gpu_node_facts" and [host, "nvidia_driver"] in called
