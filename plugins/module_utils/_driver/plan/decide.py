@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,9 @@ from .sources import (
     replacement,
     repository_entry,
 )
+
+# So many branches are named that somebody may have meant.
+_MOST_NEAR = 2
 
 
 def decide(inputs: DecisionInput) -> Target:
@@ -47,8 +51,8 @@ def decide(inputs: DecisionInput) -> Target:
         raise Refusal(
             f"{variable} asks for branch {asked}, which this release does not know; it knows "
             f"{', '.join(sorted(inputs.data.branches, key=int))}.",
-            f'add it: nvidia_driver_branches: {{"{asked}": {{"kind": "production", "end": '
-            '"YYYY-MM-DD"}}.',
+            f"{_near(asked, inputs.data.branches)} A newer branch is added with "
+            f'nvidia_driver_branches: {{"{asked}": {{"kind": "production", "end": "YYYY-MM-DD"}}}}.',
         )
     kept = _keep_installed(inputs, asked)
     if kept:
@@ -71,6 +75,16 @@ def decide(inputs: DecisionInput) -> Target:
     target = _with_version(inputs, target)
     _check_source(inputs, target)
     return check_secure_boot(inputs, target)
+
+
+def _near(asked: str, known: Iterable[str]) -> str:
+    """Return the step that names the branches that somebody may have meant."""
+    near = difflib.get_close_matches(asked, sorted(known, key=int), _MOST_NEAR)
+    if not near and asked.isdigit():
+        near = sorted(known, key=lambda one: abs(int(one) - int(asked)))[:_MOST_NEAR]
+    if not near:
+        return "write one of these, without a version's further numbers."
+    return f"write {' or '.join(near)}, if that was meant."
 
 
 def _limits(gpu: Gpu) -> str:
