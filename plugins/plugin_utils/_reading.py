@@ -93,6 +93,16 @@ def left_out(variables: Variables) -> str:
     )
 
 
+def role_left_out(hosts: Sequence[str]) -> str:
+    """Return the message for a role whose condition leaves out the first host of the play."""
+    return (
+        f"The condition (when) of the role does not apply to {hosts[0]}, the first host of the "
+        "play. What runs once for all hosts is left out with it, and was not done. Next step: use "
+        "ansible.builtin.include_role with the condition, which makes the first host it applies to "
+        "the first one, or leave the other hosts out of the play."
+    )
+
+
 def known_result(variables: Variables) -> dict[str, Any] | None:
     """Return the result of ``gpu_node_facts`` that is known without asking the node; None if none is.
 

@@ -132,6 +132,29 @@ def test_a_condition_that_leaves_out_the_first_host_is_told(nodes, condition):
     assert run.status == 0 and run.hosts("nvidia_driver") == ["gpu3"], run.screen
 
 
+@pytest.mark.full("amd_device_plugin", "nvidia_dra_driver", "gpu_monitoring", why="another role")
+@pytest.mark.parametrize(
+    "role",
+    [
+        *("gpu_node_labels", "nvidia_device_plugin", "amd_device_plugin", "nvidia_dra_driver"),
+        *("gpu_monitoring", "gpu_verify"),
+    ],
+)
+def test_a_condition_at_a_role_that_leaves_out_the_first_host_is_told(nodes, role):
+    """The labels were applied to no node at all, with exit status 0."""
+    play = {
+        "hosts": "all",
+        "gather_facts": False,
+        "vars": {"gpu_monitoring_method": "kubernetes"},
+        "roles": [{"role": f"kubegpu.nodes.{role}", "when": "inventory_hostname is match('gpu')"}],
+    }
+    run = nodes.play(nodes.own("role.yml", [play]), {"cpu1": {}, "gpu3": {}}, everywhere=CLUSTER)
+    assert run.status == 2 and ended(run)[0] == ["gpu3"], run.screen
+    words = run.words()
+    assert "The condition (when) of the role does not apply to cpu1, the first host" in words
+    assert "ansible.builtin.include_role" in words
+
+
 def test_two_names_of_one_machine_are_refused_and_the_others_get_their_work(nodes):
     same = {"standin_os": {"machine_id": "a" * 32, "boot_id": "b", "hostname": "gpu3"}}
     cloned = {"standin_os": {"machine_id": "a" * 32, "boot_id": "c", "hostname": "gpu3"}}
