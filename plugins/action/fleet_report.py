@@ -79,7 +79,7 @@ class ActionModule(ActionBase):
         changed = changed or not all(map(os.path.exists, files))
         if not self._task.check_mode:
             for path, render in files.items():
-                # A person copies commands from pages; what a program compares does not depend on a run.
+                # People copy commands from the pages; what a program compares is alike in all runs.
                 write_text(path, render(report if path.endswith(_JSON) else complete(report)))
         if self._task.diff:
             result["diff"] = _diff(options["dest"], there, report)

@@ -73,7 +73,8 @@ options:
         that read them, or as two names of the inventory are one machine.
     type: str
     choices:
-      [facts, lost, refusals, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions, mig_teardown,
+      [facts, lost, refusals, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions,
+      mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
       changed, verified, groups, monitored, monitoring_work, scraped, exporter, dra_enabled,
       cluster_parts]
@@ -107,7 +108,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The hosts, in their order; with V(groups) C(host) and C(groups) of each, with V(refusals) C(host) and C(refusals).
+  description: >-
+    The hosts, in their order; with V(groups) C(host) and C(groups) of each, with V(refusals)
+    C(host) and C(refusals).
   type: list
   elements: raw
 """

@@ -21,8 +21,8 @@ description:
     the batch failed than C(kubegpu_max_fail_percentage) allows. A host that was refused before any
     change does not count. Ansible's own C(max_fail_percentage) ends the whole run, with the plays
     that would have reported it.
-  - V(left_out) returns the refusal for a role whose condition leaves out the first host of the play,
-    and with it all tasks that run once.
+  - V(left_out) returns the refusal for a role whose condition leaves out the first host of the
+    play, and with it all tasks that run once.
 positional: _input, what, hostvars
 options:
   _input:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Commands that a person can paste: with the inventory and the questions of the run that names them.
+"""Commands that a person can paste: with the inventory and the questions of the run.
 
 Extra variables are left out, as they may hold secrets; a file of them is a path only.
 """
@@ -59,7 +59,7 @@ def complete(value: Any, arguments: Sequence[str] | None = None) -> Any:
 
 
 def ping(host: str) -> str:
-    """Return the command that tries the connection to a host, and becoming root, as this run did."""
+    """Return the command that tries the connection to a host and becoming root."""
     words = _without_become(run_arguments())
     return shlex.join(["ansible", host, *words, _BECOME, "-m", "ansible.builtin.ping"])
 

@@ -109,8 +109,10 @@ def _may_be(applies: Callable[[Variables], bool], variables: Variables) -> bool:
 
 
 def wrong_values(host: str, variables: Variables) -> Sequence[Mapping[str, Any]]:
-    """Return why a host is refused: all wrong values of it, if one of them is of a part that applies
-    to the host, and what is wrong with the host itself.
+    """Return why a host is refused.
+
+    That are all wrong values of it, if one of them is of a part that applies to the host, and what
+    is wrong with the host itself.
 
     :param variables: the host's variables, with the result of ``fleet_variables`` and of
         ``refusals``.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the first play says of hosts: those that it could not read, and those it refuses as they are.
+"""What the first play says of hosts that it could not read, and of those that it refuses.
 
 The playbook ``groups`` registers how the read ended in ``__kubegpu_read``.
 """
@@ -34,8 +34,9 @@ _PASSWORD = (
     "ansible_become_password (in a vault)."
 )
 _CONNECT = (
-    "Next step: see that the machine is up, and that its address (ansible_host, ansible_port), user "
-    "(ansible_user, -u) and key (ansible_ssh_private_key_file, --private-key) are right, and try:\n{}"
+    "Next step: see that the machine is up, and that its address (ansible_host, ansible_port), "
+    "user (ansible_user, -u) and key (ansible_ssh_private_key_file, --private-key) are right, and "
+    "try:\n{}"
 )
 _TRY = "Next step: correct that, and try:\n{}"
 # The variables of an inventory that name the user, by which of Ansible's plugins reads them.
@@ -46,7 +47,7 @@ _USERS = (
 
 
 def was_read(variables: Variables) -> bool:
-    """Return whether the first play read the host, also where no playbook of this collection ran."""
+    """Return whether the first play read the host, or did not run."""
     read = variables.get(READ) or {}
     return not (read.get("failed") or read.get("unreachable") or read.get("skipped"))
 
@@ -104,7 +105,7 @@ def role_left_out(hosts: Sequence[str]) -> str:
 
 
 def known_result(variables: Variables) -> dict[str, Any] | None:
-    """Return the result of ``gpu_node_facts`` that is known without asking the node; None if none is.
+    """Return the result of ``gpu_node_facts`` that needs no node; None if none is known.
 
     How an earlier call ended is the result of the task that takes a host out of the run.
     """
@@ -152,8 +153,9 @@ def _not_root(host: str, variables: Variables, node: Mapping[str, Any]) -> dict[
     )
     return _refusal(
         "not read as root",
-        f"{host} was not read as root, though the playbook becomes root: variables of the inventory "
-        f"and settings of Ansible are stronger than the play. Seen: {seen}. Next step: take that "
+        f"{host} was not read as root, though the playbook becomes root: variables of the "
+        "inventory and settings of Ansible are stronger than the play. "
+        f"Seen: {seen}. Next step: take that "
         "away, or set ansible_become: true and ansible_become_user: root for this host.",
     )
 

@@ -108,8 +108,8 @@ def failure(
 ) -> dict[str, Any]:
     """Return what is stored of a failed task.
 
-    :param task: Ansible's ``ansible_failed_task``; empty for a host that no task failed on. A failed
-        task that runs once ends the tasks of all hosts, and their ``rescue`` runs.
+    :param task: Ansible's ``ansible_failed_task``; empty for a host that no task failed on. A
+        failed task that runs once ends the tasks of all hosts, and their ``rescue`` runs.
     :param result: Ansible's ``ansible_failed_result``, empty as well.
     :param changed: whether the node was changed before it.
     :returns: ``task`` (its name), ``message``, ``changed`` (whether the node was changed, before

@@ -112,9 +112,8 @@ def test_hosts_that_are_down_are_rows_of_the_plan(nodes):
     assert ended(run) == (["odd1"], ["gone1"]), run.screen
     plan = run.screen.partition("What site would do, and why")[2]
     assert "gone1" in plan and "odd1" in plan
-    assert "odd1: It did not build. Seen: gcc Next step: correct that, and try: ansible" in " ".join(
-        plan.split()
-    )
+    words = " ".join(plan.split())
+    assert "odd1: It did not build. Seen: gcc Next step: correct that, and try: ansible" in words
 
 
 @pytest.mark.parametrize("condition", ["inventory_hostname is match('gpu')"])

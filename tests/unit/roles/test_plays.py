@@ -18,8 +18,9 @@ PLAYS = [
     for play in yaml.safe_load(path.read_text(encoding="utf-8"))
     if "hosts" in play
 ]
-# One host that is down would end the run for all others; free calls tasks of all hosts for each of them;
-# a limit of seconds for each task ends drivers that are being built. Facts are read by a module of this collection.
+# One host that is down would end the run for all others; free calls tasks of all hosts for each of
+# them; a limit of seconds for each task ends drivers that are being built. Facts are read by a
+# module of this collection.
 OWN = {
     "any_errors_fatal": False,
     "strategy": "ansible.builtin.linear",

@@ -52,7 +52,8 @@ def decide(inputs: DecisionInput) -> Target:
             f"{variable} asks for branch {asked}, which this release does not know; it knows "
             f"{', '.join(sorted(inputs.data.branches, key=int))}.",
             f"{_near(asked, inputs.data.branches)} A newer branch is added with "
-            f'nvidia_driver_branches: {{"{asked}": {{"kind": "production", "end": "YYYY-MM-DD"}}}}.',
+            f'nvidia_driver_branches: {{"{asked}": {{"kind": "production", "end": '
+            '"YYYY-MM-DD"}}.',
         )
     kept = _keep_installed(inputs, asked)
     if kept:

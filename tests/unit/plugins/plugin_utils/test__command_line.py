@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible import context
+from ansible import constants, context
 from ansible.utils.context_objects import CLIArgs
 
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _command_line
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import (
     complete,
     ping,
@@ -46,7 +45,7 @@ def test_the_arguments_are_those_of_the_run_without_what_may_be_a_secret():
     assert run_arguments(GIVEN) == WORDS
 
 
-@pytest.mark.parametrize("given", [{}, {"inventory": tuple(_command_line.constants.DEFAULT_HOST_LIST)}])
+@pytest.mark.parametrize("given", [{}, {"inventory": tuple(constants.DEFAULT_HOST_LIST)}])
 def test_what_ansible_cfg_says_is_not_repeated(given):
     assert run_arguments(given) == []
 
@@ -62,9 +61,8 @@ def test_every_command_of_a_text_is_completed():
             None,
         ]
     }
-    assert complete("kubectl drain n && ansible gpu1 --become -m ansible.builtin.reboot", words) == (
-        "kubectl drain n && ansible gpu1 -i 'my site' -K --become -m ansible.builtin.reboot"
-    )
+    reboot = "kubectl drain n && ansible gpu1{} --become -m ansible.builtin.reboot"
+    assert complete(reboot.format(""), words) == reboot.format(" -i 'my site' -K")
     # Words of a sentence, and a playbook of somebody else.
     for other in ("Run kubegpu.nodes.site", "ansible-playbook site.yml", "ansible gpu1 is a host"):
         assert complete(other, words) == other

@@ -46,12 +46,18 @@ def refused(hostvars):
             "the node could not be read, see below",
             ["Missing sudo password\nNext step: ", "-K asks for it"],
         ),
-        ({"failed": True, "msg": "x\nNext step: y"}, "the node could not be read, see below", ["y"]),
-        ({"failed": True, "module_stderr": "No python"}, "the node could not be read, see below", [
-            "No python\nNext step: correct that, and try:\nansible gone1 ",
-        ]),
+        (
+            {"failed": True, "msg": "x\nNext step: y"},
+            "the node could not be read, see below",
+            ["x\nNext step: y"],
+        ),
+        (
+            {"failed": True, "module_stderr": "No python"},
+            "the node could not be read, see below",
+            ["No python\nNext step: correct that, and try:\nansible gone1 "],
+        ),
     ],
-)  # fmt: skip
+)
 def test_why_a_host_was_not_read(read, why, words):
     short, (text,) = why_not_read("gone1", {"__kubegpu_read": read})
     assert short == why
