@@ -33,8 +33,7 @@ FOREIGN: Mapping[str, tuple[str, str]] = {
     "nvidia_driver_module_file": (_NVIDIA, "nvidia_driver_module_options; the file is its own"),
     "nvidia_driver_module_params": (
         _NVIDIA,
-        "nvidia_driver_module_options, a mapping such as "
-        "{NVreg_RestrictProfilingToAdminUsers: 0}",
+        "nvidia_driver_module_options, a mapping such as {NVreg_RestrictProfilingToAdminUsers: 0}",
     ),
     "nvidia_driver_add_repos": (_NVIDIA, "nvidia_driver_repository.manage, true by default"),
     **dict.fromkeys(

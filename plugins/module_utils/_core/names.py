@@ -12,8 +12,11 @@ from collections.abc import Iterable, Sequence
 
 # A word that turns a name into its opposite: its value means the reverse.
 _NEGATIONS = frozenset(
-    "absent avoid block deny disable disabled disallow except exclude forbid ignore keep less "
-    "never no non none not off omit prevent purge remove skip stop suppress without".split()
+    {
+        *("absent", "avoid", "block", "deny", "disable", "disabled", "disallow", "except"),
+        *("exclude", "forbid", "ignore", "keep", "less", "never", "no", "non", "none", "not"),
+        *("off", "omit", "prevent", "purge", "remove", "skip", "stop", "suppress", "without"),
+    }
 )
 _PREFIXES = ("un", "dis", "de", "non", "no", "in", "im")
 # Similarity of two words, from 0 to 1, from which one is the other with a typing error.
