@@ -81,11 +81,10 @@ def decide(inputs: DecisionInput) -> Target:
 def _near(asked: str, known: Iterable[str]) -> str:
     """Return the step that names the branches that somebody may have meant."""
     near = difflib.get_close_matches(asked, sorted(known, key=int), _MOST_NEAR)
-    if not near and asked.isdigit():
+    if asked.isdigit() and len(asked) in map(len, known):
+        # No digit too many or too few: the branch may be a newer or an older one.
         near = sorted(known, key=lambda one: abs(int(one) - int(asked)))[:_MOST_NEAR]
-    if not near:
-        return "write one of these, without a version's further numbers."
-    return f"write {' or '.join(near)}, if that was meant."
+    return f"write {' or '.join(near) or 'one of these'}, if that was meant."
 
 
 def _limits(gpu: Gpu) -> str:
