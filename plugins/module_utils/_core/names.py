@@ -64,7 +64,9 @@ def _is_negation(word: str) -> bool:
 
 def _negates(word: str, other: str) -> bool:
     """Return whether a word is another one with a prefix of negation, such as ``unhold``."""
-    rests = (word[len(prefix) :] for prefix in _PREFIXES if word.startswith(prefix))
-    return not other.startswith(_PREFIXES) and any(
-        len(rest) >= _SHORTEST and _is_same(rest, other) for rest in rests
-    )
+    rests = [
+        word[len(prefix) :]
+        for prefix in _PREFIXES
+        if word.startswith(prefix) and not other.startswith(prefix)
+    ]
+    return any(len(rest) >= _SHORTEST and _is_same(rest, other) for rest in rests)
