@@ -19,4 +19,6 @@ class ActionModule(ModuleAction):
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         known = known_result(task_vars or {})
-        return super().run(tmp, task_vars) if known is None else known
+        if known is not None:
+            return known
+        return {**super().run(tmp, task_vars), "become": bool(self._task.become)}

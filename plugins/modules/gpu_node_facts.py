@@ -80,6 +80,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+become:
+  description: Whether the task becomes another user. The user itself is up to the inventory.
+  returned: always
+  type: bool
+  sample: true
 ansible_facts:
   description: The facts.
   returned: always

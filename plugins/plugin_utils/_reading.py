@@ -66,7 +66,7 @@ def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
     message = str(read.get("msg") or read.get("module_stderr") or "no message").strip()
     # Ansible's own words for any failure.
     message = message.removeprefix("Task failed: ")
-    lower = message.lower()
+    lower = f"{message}\n{read.get('module_stderr')}\n{read.get('module_stdout')}".lower()
     if any(text in lower for text in _NO_PASSWORD):
         step = _PASSWORD
     elif "Next step:" in message:
@@ -141,7 +141,9 @@ def refusals(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[di
 
 def _not_root(host: str, variables: Variables, node: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the refusal of a node that root should have read."""
-    wanted = boolean(variables.get("kubegpu_become", True), strict=False)
+    read = variables.get(READ) or {}
+    # A variable that import_playbook passes is not among those of the host.
+    wanted = read.get("become", boolean(variables.get("kubegpu_become", True), strict=False))
     if node.get("as_root") is not False or not wanted:
         return None
     users = [(name, str(variables[name])) for name in _USERS if variables.get(name)]

@@ -47,6 +47,15 @@ def refused(hostvars):
             ["Missing sudo password\nNext step: ", "-K asks for it"],
         ),
         (
+            {
+                "failed": True,
+                "msg": "No start of json",
+                "module_stdout": "sudo: a password is required",
+            },
+            "the node could not be read, see below",
+            ["No start of json\nNext step: ", "-K asks for it"],
+        ),
+        (
             {"failed": True, "msg": "x\nNext step: y"},
             "the node could not be read, see below",
             ["x\nNext step: y"],
@@ -128,6 +137,7 @@ def test_a_node_that_root_did_not_read(variables, words):
         host(ansible_become_user="root"),
         # Its user says that nobody has to become root.
         host(as_root=False, kubegpu_become=False),
+        host(as_root=False, __kubegpu_read={"become": False}),
         host(as_root=False, gpus=False),
         # A tree, and facts of an earlier release.
         host(as_root=None, ansible_become_user="ops"),
