@@ -131,20 +131,15 @@ def test_a_condition_that_leaves_out_the_first_host_is_told(nodes, condition):
     assert run.status == 0 and run.hosts("nvidia_driver") == ["gpu3"], run.screen
 
 
-@pytest.mark.full("amd_device_plugin", "nvidia_dra_driver", "gpu_monitoring", why="another role")
+@pytest.mark.full("amd_device_plugin", why="another role")
 @pytest.mark.parametrize(
-    "role",
-    [
-        *("gpu_node_labels", "nvidia_device_plugin", "amd_device_plugin", "nvidia_dra_driver"),
-        *("gpu_monitoring", "gpu_verify"),
-    ],
+    "role", ["gpu_node_labels", "nvidia_device_plugin", "amd_device_plugin", "gpu_verify"]
 )
 def test_a_condition_at_a_role_that_leaves_out_the_first_host_is_told(nodes, role):
     """The labels were applied to no node at all, with exit status 0."""
     play = {
         "hosts": "all",
         "gather_facts": False,
-        "vars": {"gpu_monitoring_method": "kubernetes"},
         "roles": [{"role": f"kubegpu.nodes.{role}", "when": "inventory_hostname is match('gpu')"}],
     }
     run = nodes.play(nodes.own("role.yml", [play]), {"cpu1": {}, "gpu3": {}}, everywhere=CLUSTER)
