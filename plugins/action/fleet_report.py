@@ -15,6 +15,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.changed_parts import changed_parts
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import complete
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_text
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report import html, markdown
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.build import (
@@ -78,7 +79,8 @@ class ActionModule(ActionBase):
         changed = changed or not all(map(os.path.exists, files))
         if not self._task.check_mode:
             for path, render in files.items():
-                write_text(path, render(report))
+                # People copy commands from the pages; what a program compares is alike in all runs.
+                write_text(path, render(report if path.endswith(_JSON) else complete(report)))
         if self._task.diff:
             result["diff"] = _diff(options["dest"], there, report)
         shown = ("summary", "changes", "actions", "drift")

@@ -10,9 +10,11 @@ import json
 import shutil
 from typing import Any
 
+from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import complete
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_text
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
     TABLES,
@@ -23,6 +25,9 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import
 )
 
 _FALLBACK_WIDTH = 120
+# A stdout callback whose output a program reads, or that prints nothing.
+_QUIET = "null"
+_FOR_PROGRAMS = "json"
 
 
 class ActionModule(ActionBase):
@@ -57,6 +62,7 @@ class ActionModule(ActionBase):
             },
             required_one_of=[("table", "columns")],
         )
+        rows = complete(options["rows"])
         known, key = TABLES.get(options["table"], ((), None))
         key = options["notes"] or key
         columns = [
@@ -70,15 +76,24 @@ class ActionModule(ActionBase):
             for column in options["columns"] or ()
         ] or list(known)
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
-        table = render(columns, options["rows"], width, options["title"])
-        texts = notes(options["rows"], key, columns[0].key) if key else []
+        table = render(columns, rows, width, options["title"])
+        texts = notes(rows, key, columns[0].key) if key else []
         below = [paragraph(text, width) for text in texts]
         text = "\n".join([table, *(["", *below] if below else [])])
-        Display().display(f"\n{text}\n")
+        Display().display(f"\n{text}\n", stderr=_is_for_programs(constants.DEFAULT_STDOUT_CALLBACK))
         if options["dest"]:
             _write_json(options["dest"], options["rows"])
         result.update(changed=False, table=text.splitlines())
         return result
+
+
+def _is_for_programs(callback: str) -> bool:
+    """Return whether standard output belongs to a program: the table would break its format.
+
+    :param callback: the stdout callback, such as ``ansible.posix.jsonl``.
+    """
+    name = str(callback).rpartition(".")[2]
+    return name == _QUIET or _FOR_PROGRAMS in name
 
 
 def _write_json(dest: str, rows: list[dict[str, Any]]) -> None:

@@ -6,8 +6,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import known_result
 
 
 class ActionModule(ModuleAction):
-    """Ansible's own action, except for the handling of a lost connection."""
+    """Ansible's own action, except for a lost connection and for hosts that a play cannot have."""
+
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        known = known_result(task_vars or {})
+        if known is not None:
+            return known
+        return {**super().run(tmp, task_vars), "become": bool(self._task.become)}

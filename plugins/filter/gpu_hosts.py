@@ -65,14 +65,19 @@ options:
         M(kubegpu.nodes.fleet_variables) found it and the playbook C(kubegpu.nodes.groups) keeps it,
         is in C(kubegpu_refused) and C(kubegpu_failed) instead. A host with a folder for reports
         (C(kubegpu_report_dir)) is in C(kubegpu_reported) as well. A host is in C(kubegpu_monitored)
-        and C(kubegpu_reported) also if this depends on a variable that is not defined yet.
-      - V(not_read) returns the hosts that the playbook C(kubegpu.nodes.groups) could not read, with
-        the message.
+        and C(kubegpu_reported) also if this depends on a variable that is not defined yet. A host
+        that the playbook C(kubegpu.nodes.groups) could not read is in C(kubegpu_not_read) alone,
+        and the first of those that it read is in C(kubegpu_first_read) as well then.
+      - V(lost) selects the hosts that this playbook could not read, and V(endings) returns how the
+        reads ended that failed or were left out, by host. V(refusals) returns the hosts
+        that are refused for what it read of them, with C(host) and C(refusals), as it was not root
+        that read them, or as two names of the inventory are one machine.
     type: str
     choices:
-      [facts, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions, mig_teardown,
+      [facts, lost, refusals, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions,
+      mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
-      changed, verified, groups, not_read, monitored, monitoring_work, scraped, exporter,
+      changed, verified, groups, endings, monitored, monitoring_work, scraped, exporter,
       dra_enabled, cluster_parts]
     default: facts
 seealso:
@@ -105,8 +110,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    The hosts, in their order; with V(groups) C(host) and C(groups) of each, with V(not_read)
-    C(host) and C(message).
+    The hosts, in their order; with V(groups) C(host) and C(groups) of each, with V(refusals)
+    C(host) and C(refusals); with V(endings) a mapping.
   type: list
   elements: raw
 """
@@ -124,15 +129,16 @@ def gpu_hosts(
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
         host_groups,
-        read_failures,
         select_hosts,
     )
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_plans
 
     if select == "groups":
         return host_groups(hosts, hostvars)
-    if select == "not_read":
-        return read_failures(hosts, hostvars)
+    if select in ("endings", "refusals"):
+        from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _reading
+
+        return getattr(_reading, select)(hosts, hostvars)
     if select == "changed":
         from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
             changed_hosts,

@@ -21,18 +21,21 @@ description:
     the batch failed than C(kubegpu_max_fail_percentage) allows. A host that was refused before any
     change does not count. Ansible's own C(max_fail_percentage) ends the whole run, with the plays
     that would have reported it.
+  - V(left_out) returns the refusal for a role whose condition leaves out the first host of the
+    play, and with it all tasks that run once.
 positional: _input, what, hostvars
 options:
   _input:
     description: >-
       With V(serial) the hosts of the play, with V(stop) those of the batch
-      (C(ansible_play_batch)), with V(failure) C(ansible_failed_task).
+      (C(ansible_play_batch)), with V(failure) C(ansible_failed_task), with V(left_out) all hosts
+      of the play.
     type: raw
     required: true
   what:
     description: What is returned.
     type: str
-    choices: [serial, failure, stop]
+    choices: [serial, failure, stop, left_out]
     required: true
   hostvars:
     description: >-
@@ -90,6 +93,7 @@ _value:
     - With V(failure) a dictionary of C(task), C(message), C(changed), which is true if the
       node was changed before the failure, and C(refused), which is true if the plan or a value is
       refused and nothing was changed.
+    - With V(left_out) a dictionary of C(action), which is C(refuse), and C(text).
     - With V(stop) the message for the hosts that wait; empty if the next batch may start.
   type: raw
 """
@@ -112,6 +116,7 @@ def rollout(
     changed: bool = False,
 ) -> Any:
     """Return what a play in batches asks for."""
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import role_left_out
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import (
         failure,
         hosts_serial,
@@ -124,7 +129,9 @@ def rollout(
         return hosts_stop(value, hostvars or {}, hosts)
     if what == "failure":
         return failure(value, result or {}, changed)
-    raise AnsibleFilterError(f"rollout: {what!r} is none of serial, failure, stop.")
+    if what == "left_out":
+        return {"action": "refuse", "text": role_left_out(value)}
+    raise AnsibleFilterError(f"rollout: {what!r} is none of serial, failure, stop, left_out.")
 
 
 class FilterModule:

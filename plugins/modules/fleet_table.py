@@ -13,6 +13,10 @@ author:
 description:
   - Prints a table on the controller's screen. With O(dest), it also writes the rows to a JSON file
     on the controller.
+  - With a stdout callback whose output programs read (C(json) in its name) or that prints nothing
+    (C(null)), the table goes to standard error.
+  - Commands of the playbooks in the rows are printed with the inventory and the options of the
+    connection that the run had.
   - Use it with C(run_once). It connects to no node and changes none. Therefore C(changed) is always
     false, even if the JSON file was written.
 options:

@@ -12,7 +12,8 @@ from typing import Any
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import Host
 
-from ._hosts import facts, form_error, read_failure, switches
+from ._hosts import facts, form_error, switches
+from ._reading import read_failure
 
 Object = Mapping[str, Any]
 Hostvars = Mapping[str, Object]

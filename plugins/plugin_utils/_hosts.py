@@ -29,6 +29,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import SWITCHES
 
+from ._reading import is_lost, was_read
+
 Variables = Mapping[str, Any]
 Answer = TypeVar("Answer")
 
@@ -93,6 +95,13 @@ def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list
         for host in hosts
         if host in hostvars
     }
+    lost = select_hosts(hosts, hostvars, "lost")
+    groups.update({host: ["kubegpu_not_read"] for host in lost})
+    if lost:
+        # Ansible ends the run with a play that loses all of its hosts: the play that takes out the
+        # hosts that were not read has one more.
+        read = [host for host, found in groups.items() if found and host not in set(lost)]
+        groups.update({host: [*groups[host], "kubegpu_first_read"] for host in read[:1]})
     return [{"host": host, "groups": found} for host, found in groups.items() if found]
 
 
@@ -101,7 +110,7 @@ def _groups(host: str, variables: Variables) -> list[str]:
 
     One with a wrong value that applies to it has failed, and no play that changes nodes runs on it.
     """
-    if _node(variables) is None:
+    if _node(variables) is None or not was_read(variables):
         return []
     reported = ["kubegpu_reported"] if _may_be(_is_reported, variables) else []
     if wrong_values(host, variables):
@@ -128,13 +137,18 @@ def _may_be(applies: Callable[[Variables], bool], variables: Variables) -> bool:
 
 
 def wrong_values(host: str, variables: Variables) -> Sequence[Mapping[str, Any]]:
-    """Return all wrong values of a host, if one of them is of a part that applies to the host.
+    """Return why a host is refused.
 
-    :param variables: the host's variables, with the result of ``fleet_variables``.
+    That are all wrong values of it, if one of them is of a part that applies to the host, and what
+    is wrong with the host itself.
+
+    :param variables: the host's variables, with the result of ``fleet_variables`` and of
+        ``refusals``.
     """
     checked = variables.get("__kubegpu_variables") or {}
     found: Sequence[Mapping[str, Any]] = (checked.get("wrong") or {}).get(host) or ()
-    return found if any(_applies(one, variables) for one in found) else ()
+    own: Sequence[Mapping[str, Any]] = (variables.get("__kubegpu_refused") or {}).get(host) or ()
+    return [*own, *(found if any(_applies(one, variables) for one in found) else ())]
 
 
 def _applies(wrong: Mapping[str, Any], variables: Variables) -> bool:
@@ -203,28 +217,6 @@ def form_error(variables: Variables) -> KubegpuError | None:
 
     wrong = facts_fault(node)
     return cached_error(wrong) if wrong else None
-
-
-def read_failures(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, str]]:
-    """Return the hosts whose read failed, with the message."""
-    told = {host: read_failure(hostvars[host]) for host in hosts if host in hostvars}
-    return [{"host": host, "message": message} for host, message in told.items() if message]
-
-
-def read_failure(variables: Variables) -> str:
-    """Return the message of the failed read of a host, whose first line is the cause.
-
-    It is empty if the read did not fail, or was none of the playbook ``groups``. The playbook keeps
-    the result of the task, and then what :func:`read_failures` returns.
-    """
-    read = variables.get("__kubegpu_read")
-    if not isinstance(read, Mapping):
-        return ""
-    if read.get("failed") or read.get("unreachable"):
-        return str(read.get("msg") or "").strip()
-    name = variables.get("inventory_hostname")
-    failures = read.get("failures") or ()
-    return next((str(one["message"]) for one in failures if one["host"] == name), "")
 
 
 def _vendor(variables: Variables) -> str:
@@ -398,6 +390,7 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "nvidia": lambda variables: _vendor(variables) == "nvidia",
     "amd": lambda variables: _offers(variables, "amd"),
     "intel": lambda variables: _offers(variables, "intel"),
+    "lost": is_lost,
     "gpu": lambda variables: bool(_vendors(variables)),
     "none": lambda variables: _vendor(variables) == "none",
     "work": lambda variables: _node(variables) is not None and _has_work(variables),

@@ -15,6 +15,12 @@ from ._hosts import select_hosts
 ALL = "100%"
 # Actions of tasks that fail before anything was changed: a value or the plan is refused.
 _REFUSING = ("fail", "validate_argument_spec")
+# Of a host whose tasks were ended by the failure of another one.
+_OF_ANOTHER = "that another host failed in"
+_ENDED = (
+    "A task that runs once for all hosts failed on another host, and Ansible ended the tasks of "
+    "this one as well. Next step: fix what that host says, and run again."
+)
 _PERCENTAGE = re.compile(r"\d{1,3}%\Z", re.ASCII)
 
 
@@ -102,13 +108,16 @@ def failure(
 ) -> dict[str, Any]:
     """Return what is stored of a failed task.
 
-    :param task: Ansible's ``ansible_failed_task``.
-    :param result: Ansible's ``ansible_failed_result``.
+    :param task: Ansible's ``ansible_failed_task``; empty for a host that no task failed on. A
+        failed task that runs once ends the tasks of all hosts, and their ``rescue`` runs.
+    :param result: Ansible's ``ansible_failed_result``, empty as well.
     :param changed: whether the node was changed before it.
     :returns: ``task`` (its name), ``message``, ``changed`` (whether the node was changed, before
         the task or by it) and ``refused`` (whether it failed because the plan or a value is
         refused, before anything was changed).
     """
+    if not task:
+        return {"task": _OF_ANOTHER, "message": _ENDED, "changed": changed, "refused": False}
     action = str(task.get("action") or "").rpartition(".")[2]
     changed = changed or bool(result.get("changed"))
     return {

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,12 +16,14 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     InputError,
     KubegpuError,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.names import most_similar
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import (
     REPOSITORY_KEYS,
     expected,
     wrong_argument,
 )
 
+from ._foreign_names import foreign
 from ._rollout import percentage_error, serial_error
 from ._variables_data import (
     KEPT_FACTS,
@@ -67,6 +68,7 @@ class Unknown:
         if more > 0:
             where += f" and {more} more host{'s' if more > 1 else ''}"
         meant = f" Did you mean {self.nearest}?" if self.nearest else ""
+        meant = f" {foreign(self.name)}" if foreign(self.name) else meant
         return f"Nothing reads the variable {self.name}, which is set for {where}.{meant}"
 
 
@@ -138,15 +140,18 @@ def unknown(names: Mapping[str, Iterable[str]], known: Iterable[str]) -> list[Un
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the most similar known name with the same prefix; None if none is similar.
 
+    A name that means the opposite is none, and for one of another role there is :func:`foreign`.
     A key of a mapping is found by itself too: ``nvidia_driver_key_url`` is near to
     ``nvidia_driver_repository.key_url``.
     """
+    if foreign(name):
+        return None
     prefix = _prefix(name)
     near = [one for one in sorted(known) if one.startswith(prefix)]
     ends = {one.rpartition(".")[2]: one for one in near if "." in one}
     ends.update({one[len(prefix) :]: one for one in near})
-    close = difflib.get_close_matches(name[len(prefix) :], ends, 1, _MIN_SIMILARITY)
-    return ends[close[0]] if close else None
+    close = most_similar(name[len(prefix) :], ends, _MIN_SIMILARITY)
+    return None if close is None else ends[close]
 
 
 def _prefix(name: str) -> str:
@@ -221,8 +226,8 @@ def _by_key(
 
 
 def _unknown_key(name: str, key: str, keys: list[str]) -> str:
-    close = difflib.get_close_matches(key, keys, 1, _MIN_SIMILARITY)
-    meant = f" Did you mean {name}.{close[0]}?" if close else ""
+    close = most_similar(key, keys, _MIN_SIMILARITY)
+    meant = f" Did you mean {name}.{close}?" if close else ""
     step = f"Correct the key; {name} has {', '.join(keys)}."
     return str(InputError(f"Nothing reads {name}.{key}.{meant}", next_step=step))
 

@@ -13,13 +13,13 @@ for one setting. Source: github.com/NVIDIA/k8s-device-plugin, tags v0.14.0 to v0
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.errors import InputError
+from .._core.names import most_similar
 from .._core.versions import version_numbers
 
 #: Major and minor number, such as (0, 20).
@@ -270,8 +270,8 @@ class Reading:
 def nearest(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str:
     """Return the most similar known name, ignoring case; empty if none is similar."""
     lower = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(name.lower(), lower, 1, cutoff)
-    return lower[found[0]] if found else ""
+    found = most_similar(name.lower(), lower, cutoff)
+    return "" if found is None else lower[found]
 
 
 def _split(row: Setting, value: Any) -> Sequence[Any]:

@@ -111,6 +111,7 @@ def gather(
     gpus, nvml = with_licences(gpus, nvml)
     node: dict[str, Any] = {
         "os": system,
+        "as_root": reader.as_root,
         "python": read_python(reader),
         **_read_hardware(reader, functions, gpus),
         "driver": read_driver(

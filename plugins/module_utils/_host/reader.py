@@ -48,6 +48,11 @@ class NodeReader:
         self._run = run if self.live else None
         self._stream = stream if self.live else None
 
+    @property
+    def as_root(self) -> bool | None:
+        """Whether root reads the node; None for a tree, whose owner may be anybody."""
+        return os.geteuid() == 0 if self.live else None
+
     def files_only(self) -> NodeReader:
         """Return a reader of the same files that runs no commands and opens no sockets."""
         return _FilesOnly(self.root)

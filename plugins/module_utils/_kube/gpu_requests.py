@@ -10,13 +10,13 @@ of the plugins of NVIDIA, AMD and Intel; gathered 2026-11-21.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from .._core.errors import InputError, KubegpuError
+from .._core.names import most_similar
 from .quantity import parse_quantity
 
 ERROR = "error"
@@ -248,8 +248,7 @@ def _wrong_name(place: str, resource: str, more: frozenset[str]) -> dict[str, An
     vendor = next(
         (name for name in known for word in _VENDORS if word in lower and word in name), None
     )
-    near = difflib.get_close_matches(lower, known, 1, 0.5)
-    guess = near[0] if near else vendor or known[0]
+    guess = most_similar(lower, known, 0.5) or vendor or known[0]
     if lower.startswith("nvidia.com/mig"):
         guess = "nvidia.com/mig-1g.5gb (of the profiles that nvidia-smi mig -lgip lists)"
     return _problem(

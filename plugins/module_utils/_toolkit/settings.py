@@ -12,11 +12,11 @@ container of NVIDIA's runtime starts.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._core.names import most_similar
 from .._core.versions import package_numbers
 
 Release = tuple[int, ...]
@@ -170,10 +170,10 @@ def _unknown(key: str, release: Release) -> str:
         when = f"from {_dotted(setting.since)} on" if newer else f"before {_dotted(setting.until)}"
         return f"{key} is a setting of the toolkit {when}; {name} ignores it."
     names = [name for name, known in SETTINGS.items() if known.known_to(release)]
-    near = difflib.get_close_matches(key, names, 1, 0.6) or [
-        name for name in names if name.rpartition(".")[2] == key.rpartition(".")[2]
-    ]
-    guess = f" The nearest that is known is {near[0]}." if near else ""
+    near = most_similar(key, names, 0.6) or next(
+        (name for name in names if name.rpartition(".")[2] == key.rpartition(".")[2]), None
+    )
+    guess = f" The nearest that is known is {near}." if near else ""
     if release[:2] > NEWEST:
         return (
             f"{key} is not known here, where the settings up to toolkit {_dotted(NEWEST)} are "

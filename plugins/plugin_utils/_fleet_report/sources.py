@@ -20,10 +20,10 @@ from .._hosts import (
     NODE_ROLES,
     facts,
     form_error,
-    read_failure,
     select_hosts,
     switches,
 )
+from .._reading import read_failure
 from .._report.hosts import plan_rows, result_row
 from .texts import mapping, sequence, text
 from .types import Object, Others, Source

@@ -25,11 +25,11 @@ from .._hosts import (
     asks_for_mig,
     facts,
     form_error,
-    read_failure,
     select_hosts,
     switches,
     wrong_values,
 )
+from .._reading import read_failure, was_read, why_not_read
 from .._rollout import failure_message
 from .cluster import cluster_plan, dra_plan
 from .kept import kept_row
@@ -61,8 +61,10 @@ def _plan_row(
     host: str, variables: Variables, run_tags: Sequence[str], skip_tags: Sequence[str]
 ) -> dict[str, Any]:
     node = facts(variables)
-    if node is None:
-        return unknown_row(host, not_read(variables))
+    if node is None or not was_read(variables):
+        error = form_error(variables)
+        told = why_not_read(host, variables) if error is None else (not_read(variables), [str(error)])
+        return unknown_row(host, *told)
     plans = _plans(variables)
     wrong = wrong_values(host, variables)
     is_nvidia = bool(select_hosts([host], {host: variables}, "nvidia"))

@@ -203,7 +203,10 @@ def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "action": "refuse",
         "steps": steps,
         "changes": [f"{one['part']}: refused" for one in wrong],
-        "why": [f"{one['variable']} has a wrong value, see below" for one in wrong],
+        "why": [
+            f"{one.get('why') or one['variable'] + ' has a wrong value'}, see below"
+            for one in wrong
+        ],
         "warnings": [one["message"] for one in wrong],
     }
 
@@ -245,9 +248,10 @@ def handlers_text(handlers: Mapping[str, Any], default: Any) -> list[str]:
     return [", ".join(names) or "no handlers"]
 
 
-def unknown_row(name: str, reason: str) -> dict[str, Any]:
+def unknown_row(name: str, reason: str, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return the row of a node of which nothing is known but why, for either table."""
-    return {**_row(name, action="unknown", why=[reason]), "open": [reason]}
+    row = _row(name, action="unknown", why=[reason])
+    return {**row, "warnings": list(warnings), "open": [reason]}
 
 
 def _row(

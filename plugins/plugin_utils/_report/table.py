@@ -19,6 +19,8 @@ _INDENT = "  "
 _NARROWEST = 12
 # Longer words are broken.
 _LONGEST_WORD = 36
+# How a line begins that is a command.
+_COMMANDS = ("Fix: ", "ansible ", "ansible-playbook ")
 # Number of rows from which "all N" replaces their names.
 _MIN_FOR_ALL = 4
 
@@ -125,11 +127,16 @@ def notes(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[str]:
 def paragraph(text: str, width: int) -> str:
     """Return a text wrapped to the screen, with the lines after the first one indented.
 
+    A command stays one line, so that it can be copied.
+
     Unprintable characters are shown as escape sequences.
     """
     wrapped: list[str] = []
     for line in printable(text).splitlines() or [""]:
         indent = _INDENT if wrapped else ""
+        if line.startswith(_COMMANDS):
+            wrapped.append(f"{indent}{line}")
+            continue
         wrapped += textwrap.wrap(
             line,
             width,

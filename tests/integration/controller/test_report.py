@@ -117,5 +117,10 @@ def test_diagnose_writes_the_root_causes_that_it_found(nodes, tmp_path):
     (cause,) = (one for one in found["gpu2"]["causes"] if one["id"] == "driver_missing")
     assert cause["confidence"] == "proven"
     assert cause["fix"].endswith("kubegpu.nodes.site --limit gpu2 --tags driver")
+    # For people, with the inventory of this run.
+    pasted = "ansible-playbook kubegpu.nodes.site -i inventory --limit gpu2 --tags driver"
+    assert any(line.strip() == f"Fix: {pasted}" for line in run.screen.splitlines()), run.screen
+    for name in ("report.md", "report.html"):
+        assert pasted in (folder / name).read_text(encoding="utf-8")
     assert report["unseen"] == [{"what": "the cluster", "why": "kubegpu_kube names none"}]
     assert [one["id"] for one in report["actions"]] == ["driver_missing", "run_failed"]

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,9 @@ from .sources import (
     repository_entry,
 )
 from .working import check_blocked, check_works, lacks_module_for_good, why_not_loaded
+
+# So many branches are named that somebody may have meant.
+_MOST_NEAR = 2
 
 
 def decide(inputs: DecisionInput) -> Target:
@@ -56,7 +60,8 @@ def _decide(inputs: DecisionInput) -> Target:
         raise Refusal(
             f"{variable} asks for branch {asked}, which this release does not know; it knows "
             f"{', '.join(sorted(inputs.data.branches, key=int))}.",
-            f'add it: nvidia_driver_branches: {{"{asked}": {{"kind": "production", "end": '
+            f"{_near(asked, inputs.data.branches)} A newer branch is added with "
+            f'nvidia_driver_branches: {{"{asked}": {{"kind": "production", "end": '
             '"YYYY-MM-DD"}}.',
         )
     kept = _keep_installed(inputs, asked)
@@ -81,6 +86,15 @@ def _decide(inputs: DecisionInput) -> Target:
     target = _with_version(inputs, target)
     _check_source(inputs, target)
     return check_secure_boot(inputs, target)
+
+
+def _near(asked: str, known: Iterable[str]) -> str:
+    """Return the step that names the branches that somebody may have meant."""
+    near = difflib.get_close_matches(asked, sorted(known, key=int), _MOST_NEAR)
+    if asked.isdigit() and len(asked) in map(len, known):
+        # No digit too many or too few: the branch may be a newer or an older one.
+        near = sorted(known, key=lambda one: abs(int(one) - int(asked)))[:_MOST_NEAR]
+    return f"write {' or '.join(near) or 'one of these'}, if that was meant."
 
 
 def _limits(gpu: Gpu) -> str:

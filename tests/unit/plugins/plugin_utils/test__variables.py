@@ -18,6 +18,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.metrics import (
     TEXTFILE_METRICS,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._foreign_names import FOREIGN, foreign
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     READERS,
     Unknown,
@@ -122,6 +123,12 @@ def test_variables_of_the_examples_are_known():
         ("nvidia_driver_key_url", "nvidia_driver_repository.key_url"),
         ("cuda_toolkit_key_fingerprints", "cuda_toolkit_repository.key_fingerprints"),
         ("kubegpu_xyzzy", None),
+        # The opposite of what is there: with the value of the other name, nodes reboot undrained.
+        ("nvidia_driver_no_reboot", None),
+        ("nvidia_driver_disable_reboot", None),
+        ("gpu_verify_skip_pods", None),
+        ("nvidia_driver_unhold", None),
+        ("nvidia_driver_disabled", None),
     ],
 )
 def test_the_nearest_name_of_the_same_role(name, nearest):
@@ -131,6 +138,22 @@ def test_the_nearest_name_of_the_same_role(name, nearest):
         assert one.nearest == nearest
     else:
         assert one.nearest is None or one.nearest.startswith(name.split("_")[0])
+
+
+@pytest.mark.parametrize("name", sorted(FOREIGN))
+def test_names_of_other_peoples_roles_have_a_word_of_their_own(name):
+    """shared inventories of NVIDIA's role and of kubespray: what to set instead is known here."""
+    (one,) = unknown({"gpu1": [name]}, KNOWN)
+    text = str(one)
+    assert "Did you mean" not in text and "It is a variable of " in text
+    # No advice names a variable that is not there.
+    here = re.findall(r"nvidia_driver_[a-z_]+", text.partition(" Here: ")[2])
+    assert all(any(known.startswith(word) for known in KNOWN) for word in here), here
+
+
+def test_a_name_of_another_role_that_this_collection_has_is_its_own():
+    assert not FOREIGN.keys() & set(KNOWN)
+    assert "nvidia_driver_reboot has the opposite meaning" in foreign("nvidia_driver_skip_reboot")
 
 
 def test_a_name_is_told_once_for_all_hosts():

@@ -65,6 +65,7 @@ def test_os(tmp_path: Path, reader: NodeReader) -> None:
         "hostname": "gpu1",
         "fqdn": "gpu1.example.com",
         "machine_id": "2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d",
+        "boot_id": None,
     }
 
 

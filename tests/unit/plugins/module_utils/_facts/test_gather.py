@@ -35,11 +35,12 @@ from tests.unit.plugins.module_utils._hardware.test_vgpu_licence import GUEST
 
 # DESIGN section 3, and what the roles were promised beside it.
 KEYS = {
-    "": "os python gpus nvswitches nvswitch_bridges kernel_drivers device_nodes driver "
+    "": "os as_root python gpus nvswitches nvswitch_bridges kernel_drivers device_nodes driver "
     "secure_boot blocked_modules "
     "nouveau kernels cuda container_toolkit amd_container_toolkit amd_driver repositories "
     "runtimes kubelet nvml mig exporter acceptance driver_hang problems",
-    "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id",
+    "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id "
+    "boot_id",
     "python": "version tomlkit pynvml",
     "driver": "loaded installed userland kernel_module coherent_memory source packages dkms held "
     "unheld streams pending_reboot services configuration managed pending previous recorded_files "

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.plan import plan_mig
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Request
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import read_failures
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import endings
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
     cluster_rows,
     plan_rows,
@@ -173,7 +173,7 @@ def test_a_node_that_was_not_read_says_why():
         ["the node could not be read"],
     ]  # fmt: skip
     # After the first play one variable has them for all hosts.
-    kept = {"failures": read_failures([*hostvars], hostvars)}
+    kept = {"endings": endings([*hostvars], hostvars)}
     assert [one["host"] for one in kept["failures"]] == ["failed"]
     later = {"failed": {"inventory_hostname": "failed", "__kubegpu_read": kept}}
     assert plan_rows(["failed"], later) == plan_rows(["failed"], hostvars)

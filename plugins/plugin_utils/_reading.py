@@ -1,0 +1,226 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the first play says of hosts that it could not read, and of those that it refuses.
+
+The playbook ``groups`` registers how the read ended in ``__kubegpu_read``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
+
+from ._command_line import ping
+
+Variables = Mapping[str, Any]
+
+READ = "__kubegpu_read"
+#: Set by the play that takes out hosts.
+EARLIER = "__kubegpu_unread"
+#: The first task of the playbook, which runs once for all hosts.
+CHECKED = "__kubegpu_variables"
+_NOT_READ = ("failed", "unreachable", "skipped")
+_TEXTS = ("msg", "module_stdout", "module_stderr", "code")
+_UNREACHABLE = "the node cannot be reached"
+_FAILED = "the node could not be read"
+# Texts of Ansible's become plugins where a password is asked for and none was given.
+_NO_PASSWORD = ("missing sudo password", "a password is required", "missing su password")
+_PASSWORD = (
+    "Next step: the user of the connection needs a password to become root: -K asks for it, or set "
+    "ansible_become_password (in a vault)."
+)
+_CONNECT = (
+    "Next step: see that the machine is up, and that its address (ansible_host, ansible_port), "
+    "user (ansible_user, -u) and key (ansible_ssh_private_key_file, --private-key) are right, and "
+    "try:\n{}"
+)
+_TRY = "Next step: correct that, and try:\n{}"
+# The variables of an inventory that name the user, by which of Ansible's plugins reads them.
+_USERS = (
+    *("ansible_become_user", "ansible_sudo_user", "ansible_su_user", "ansible_doas_user"),
+    *("ansible_pbrun_user", "ansible_pfexec_user", "ansible_runas_user"),
+)
+
+
+def _ending(variables: Variables) -> Mapping[str, Any]:
+    """Return how the read of a host ended.
+
+    The playbook keeps the result of the task, and then what :func:`endings` returns.
+    """
+    read = variables.get(READ)
+    if not isinstance(read, Mapping):
+        return {}
+    if "endings" in read:
+        own: Mapping[str, Any] = read["endings"].get(variables.get("inventory_hostname")) or {}
+        return own
+    return read
+
+
+def endings(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict[str, Any]:
+    """Return how the reads ended that failed or were left out, by host, without facts."""
+    found = {}
+    for host in hosts:
+        ending = _ending(hostvars.get(host) or {})
+        if any(ending.get(key) for key in _NOT_READ):
+            found[host] = {key: ending[key] for key in (*_NOT_READ, *_TEXTS) if key in ending}
+    return found
+
+
+def was_read(variables: Variables) -> bool:
+    """Return whether the first play read the host, or did not run."""
+    ending = _ending(variables)
+    return not any(ending.get(key) for key in _NOT_READ)
+
+
+def is_lost(variables: Variables) -> bool:
+    """Return whether the first play tried to read the host, and could not."""
+    ending = _ending(variables)
+    return bool(ending.get("failed") or ending.get("unreachable"))
+
+
+def read_failure(variables: Variables) -> str:
+    """Return the message of the failed read of a host, whose first line is the cause, or nothing."""
+    return str(_ending(variables).get("msg") or "").strip() if is_lost(variables) else ""
+
+
+def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
+    """Return why a host was not read, in short, and the whole message with a next step."""
+    read = _ending(variables)
+    if not is_lost(variables):
+        return _FAILED, []
+    message = str(read.get("msg") or read.get("module_stderr") or "no message").strip()
+    # Ansible's own words for any failure.
+    message = message.removeprefix("Task failed: ")
+    lower = f"{message}\n{read.get('module_stderr')}\n{read.get('module_stdout')}".lower()
+    if any(text in lower for text in _NO_PASSWORD):
+        step = _PASSWORD
+    elif "Next step:" in message:
+        step = ""
+    else:
+        step = (_CONNECT if read.get("unreachable") else _TRY).format(ping(host))
+    reason = _UNREACHABLE if read.get("unreachable") else _FAILED
+    return f"{reason}, see below", ["\n".join(filter(None, [message, step]))]
+
+
+def left_out(variables: Variables) -> str:
+    """Return the message for a run whose condition leaves out the first host; empty without one.
+
+    Tasks that run once for all hosts are those of the first host: with it, they are left out.
+    """
+    checked = variables.get(CHECKED)
+    if not isinstance(checked, Mapping) or not checked.get("skipped"):
+        return ""
+    hosts = variables.get("ansible_play_hosts_all") or ["the first host"]
+    return (
+        f"The condition (when) of the import does not apply to {hosts[0]}, the first host of the "
+        "play. What runs once for all hosts is left out with it, so that no host can be grouped, "
+        "and nothing was done. Next step: import the playbook without a condition, and name the "
+        "hosts with the variable kubegpu_hosts or with --limit."
+    )
+
+
+def role_left_out(hosts: Sequence[str]) -> str:
+    """Return the message for a role whose condition leaves out the first host of the play."""
+    return (
+        f"The condition (when) of the role does not apply to {hosts[0]}, the first host of the "
+        "play. What runs once for all hosts is left out with it, and was not done. Next step: use "
+        "ansible.builtin.include_role with the condition, which makes the first host it applies to "
+        "the first one, or leave the other hosts out of the play."
+    )
+
+
+def known_result(variables: Variables) -> dict[str, Any] | None:
+    """Return the result of ``gpu_node_facts`` that needs no node; None if none is known.
+
+    How an earlier call ended is the result of the task that takes a host out of the run.
+    """
+    earlier = variables.get(EARLIER)
+    if isinstance(earlier, Mapping):
+        how = {key: True for key in ("failed", "unreachable") if earlier.get(key)}
+        return {"changed": False, "msg": str(earlier.get("msg") or "It was not read."), **how}
+    cause = left_out(variables)
+    return {"failed": True, "changed": False, "msg": cause} if cause else None
+
+
+def refusals(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, Any]]:
+    """Return the hosts that are refused for what was read of them, each with its reasons.
+
+    Only machines with GPUs that are read as they run, not trees.
+    """
+    facts = {}
+    for host in hosts:
+        variables = hostvars.get(host) or {}
+        node = (variables.get("ansible_facts") or {}).get("gpu_node") or {}
+        tree = str(variables.get("kubegpu_root") or "/") != "/"
+        if was_read(variables) and not tree and gpu_vendors(node.get("gpus") or ()):
+            facts[host] = node
+    twins = _twins(facts)
+    found = []
+    for host, node in facts.items():
+        reasons = [_not_root(host, hostvars[host], node), _twin(host, twins.get(host) or (), node)]
+        shown = [one for one in reasons if one]
+        if shown:
+            found.append({"host": host, "refusals": shown})
+    return found
+
+
+def _not_root(host: str, variables: Variables, node: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the refusal of a node that root should have read."""
+    read = _ending(variables)
+    # A variable that import_playbook passes is not among those of the host.
+    wanted = read.get("become", boolean(variables.get("kubegpu_become", True), strict=False))
+    if node.get("as_root") is not False or not wanted:
+        return None
+    users = [(name, str(variables[name])) for name in _USERS if variables.get(name)]
+    others = [f"{name} is {value}" for name, value in users if value != "root"]
+    if not boolean(variables.get("ansible_become", True), strict=False):
+        others = ["ansible_become is false"]
+    seen = " and ".join(others) or (
+        "become_user of ansible.cfg, ANSIBLE_BECOME_USER or --become-user names another user"
+    )
+    return _refusal(
+        "not read as root",
+        f"{host} was not read as root, though the playbook becomes root: variables of the "
+        "inventory and settings of Ansible are stronger than the play. "
+        f"Seen: {seen}. Next step: take that "
+        "away, or set ansible_become: true and ansible_become_user: root for this host.",
+    )
+
+
+def _twins(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the hosts that are one machine, by each of them.
+
+    A machine id is cloned with the disk, and containers have the boot of their host.
+    """
+    found: dict[tuple[str, ...], list[str]] = {}
+    for host, node in facts.items():
+        system = node.get("os") or {}
+        key = tuple(str(system.get(name) or "") for name in ("machine_id", "boot_id", "hostname"))
+        if all(key[:2]):
+            found.setdefault(key, []).append(host)
+    return {host: names for names in found.values() if len(names) > 1 for host in names}
+
+
+def _twin(host: str, names: Sequence[str], node: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the refusal of a machine that the inventory has under several names."""
+    if not names:
+        return None
+    system = node["os"]
+    other = next(one for one in names if one != host)
+    return _refusal(
+        f"one machine with {other}",
+        f"{' and '.join(names)} are one machine, which would be changed several times at once. "
+        f"Seen: machine id {system['machine_id']}, boot id {system['boot_id']} of all of them. "
+        "Next step: keep one of the names in the inventory, or leave the others out, as with "
+        f"--limit 'all:!{names[-1]}'.",
+    )
+
+
+def _refusal(why: str, message: str) -> dict[str, Any]:
+    return {"variable": "", "part": "node", "why": why, "message": message, "cluster": False}

@@ -1,0 +1,177 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Settings of a user's ansible.cfg, and hosts that fail, are down or come first in an inventory.
+
+The playbooks and roles are the real ones; what runs on nodes is a stand-in (standin_nodes.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.integration.controller.standin_nodes import Nodes
+
+CLUSTER = {"kubegpu_kube": {"kubeconfig": "/dev/null"}}
+PARTS = ("--tags", "driver,labels,verify")
+DRIVER = ("--tags", "driver")
+# Each changed what a playbook did: kubespray#13407 and #10993, ansible#15876, #72747 and #80737.
+FOREIGN = {
+    "ANSIBLE_ANY_ERRORS_FATAL": "True",
+    "ANSIBLE_STRATEGY": "free",
+    "ANSIBLE_TASK_TIMEOUT": "60",
+    "ANSIBLE_FORKS": "1",
+    "ANSIBLE_GATHERING": "implicit",
+    "ANSIBLE_HASH_BEHAVIOUR": "merge",
+    "ANSIBLE_FORCE_HANDLERS": "True",
+    "ANSIBLE_PRIVATE_ROLE_VARS": "True",
+    "ANSIBLE_DUPLICATE_YAML_DICT_KEY": "error",
+    "ANSIBLE_HOST_PATTERN_MISMATCH": "error",
+    "ANSIBLE_ERROR_ON_MISSING_HANDLER": "True",
+}
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    return Nodes(tmp_path_factory.mktemp("nodes"))
+
+
+def recap(run):
+    """Return the numbers of the recap, by host."""
+    lines = re.findall(r"^(\S+) +: (ok=.*)$", run.screen, re.M)
+    return {host: dict(re.findall(r"(\w+)=(\d+)", numbers)) for host, numbers in lines}
+
+
+def ended(run):
+    """Return the hosts that failed, and those that were not reached."""
+    numbers = recap(run)
+    return (
+        [host for host, one in numbers.items() if one["failed"] != "0"],
+        [host for host, one in numbers.items() if one["unreachable"] != "0"],
+    )
+
+
+def test_one_host_is_down_and_one_fails_and_the_others_get_their_work(nodes):
+    """All hosts were dropped for the one that was down; the healthy one failed with the other."""
+    own = {
+        "gone1": {"standin_lost": "gpu_node_facts"},
+        "gpu1": {},
+        "gpu2": {"standin_fails": "nvidia_driver"},
+        "gpu3": {},
+    }
+    run = nodes.play("site", own, *PARTS, everywhere=CLUSTER, settings=FOREIGN)
+    assert run.status == 4, run.screen
+    assert sorted(run.hosts("nvidia_driver")) == ["gpu1", "gpu2", "gpu3"]
+    assert sorted(run.hosts("gpu_node_verify")) == ["gpu1", "gpu3"]
+    assert ended(run) == (["gpu2"], ["gone1"]), run.screen
+    words = run.words()
+    assert "ansible_failed_task" not in words
+    assert "gpu2 failed in the task Install, configure and load the driver" in words
+    _before, _title, result = run.screen.partition("What is there now")
+    rows = [line.split()[0] for line in result.splitlines() if line.startswith("gpu")]
+    assert rows[:3] == ["gpu1", "gpu2", "gpu3"]
+
+
+@pytest.mark.full("verify", "teardown", "plan", "diagnose", why="the same plays' keys are a test")
+@pytest.mark.parametrize("name", ["plan", "verify", "diagnose", "teardown"])
+def test_other_playbooks_with_the_settings_of_others(nodes, name):
+    own = {"gone1": {"standin_lost": "gpu_node_facts"}, "gpu1": {}, "gpu2": {}}
+    run = nodes.play(name, own, everywhere={"gpu_diagnose_fail_on": "never"}, settings=FOREIGN)
+    assert ended(run) == ([], ["gone1"]), run.screen
+
+
+@pytest.mark.parametrize("callback", ["ansible.posix.json", "ansible.posix.jsonl"])
+def test_standard_output_is_json_alone(nodes, callback):
+    """A program reads it; the tables were in front of it and between its lines."""
+    run = nodes.play("site", {"gpu1": {}}, *DRIVER, settings={"ANSIBLE_STDOUT_CALLBACK": callback})
+    assert run.status == 0, run.screen
+    documents = run.out.splitlines() if callback.endswith("l") else [run.out]
+    assert [json.loads(one) for one in documents if one]
+    assert "What will be done, and why" in run.screen
+    assert "\nWhat will be done, and why" not in run.out
+
+
+def test_one_host_that_is_down_and_no_other(nodes):
+    run = nodes.play("site", {"gone1": {"standin_lost": "gpu_node_facts"}}, *DRIVER)
+    assert run.status == 4 and ended(run) == ([], ["gone1"]), run.screen
+    words = run.words()
+    assert "Hosts that could not be read" in words
+    assert "gone1 the node cannot be reached, see below" in words
+    assert "gone1: No route to host Next step: see that the machine is up" in words
+    assert "and try: ansible gone1 -i inventory -b -m ansible.builtin.ping" in words
+
+
+def test_hosts_that_are_down_are_rows_of_the_plan(nodes):
+    own = {"gpu1": {}, "gone1": {"standin_lost": "gpu_node_facts"}}
+    own["odd1"] = {"standin_fails": "gpu_node_facts"}
+    run = nodes.play("plan", own)
+    assert ended(run) == (["odd1"], ["gone1"]), run.screen
+    plan = run.screen.partition("What site would do, and why")[2]
+    assert "gone1" in plan and "odd1" in plan
+    words = " ".join(plan.split())
+    assert "odd1: It did not build. Seen: gcc Next step: correct that, and try: ansible" in words
+
+
+@pytest.mark.parametrize("condition", ["inventory_hostname is match('gpu')"])
+def test_a_condition_that_leaves_out_the_first_host_is_told(nodes, condition):
+    """Nothing was done, with exit status 0 (ansible#83216 and others)."""
+    own = nodes.own("site.yml", [{"import_playbook": "kubegpu.nodes.site", "when": condition}])
+    run = nodes.play(own, {"cpu1": {}, "gpu3": {}}, *DRIVER)
+    assert run.status == 2 and ended(run)[0] == ["gpu3"], run.screen
+    assert not run.hosts("nvidia_driver")
+    words = run.words()
+    assert "does not apply to cpu1, the first host of the play" in words
+    assert "kubegpu_hosts" in words
+    # And where it applies to the first one, it works as people want it.
+    run = nodes.play(own, {"gpu3": {}, "later1": {}}, *DRIVER)
+    assert run.status == 0 and run.hosts("nvidia_driver") == ["gpu3"], run.screen
+
+
+@pytest.mark.full("amd_device_plugin", why="another role")
+@pytest.mark.parametrize(
+    "role", ["gpu_node_labels", "nvidia_device_plugin", "amd_device_plugin", "gpu_verify"]
+)
+def test_a_condition_at_a_role_that_leaves_out_the_first_host_is_told(nodes, role):
+    """The labels were applied to no node at all, with exit status 0."""
+    play = {
+        "hosts": "all",
+        "gather_facts": False,
+        "roles": [{"role": f"kubegpu.nodes.{role}", "when": "inventory_hostname is match('gpu')"}],
+    }
+    run = nodes.play(nodes.own("role.yml", [play]), {"cpu1": {}, "gpu3": {}}, everywhere=CLUSTER)
+    assert run.status == 2 and ended(run)[0] == ["gpu3"], run.screen
+    words = run.words()
+    assert "The condition (when) of the role does not apply to cpu1, the first host" in words
+    assert "ansible.builtin.include_role" in words
+
+
+def test_two_names_of_one_machine_are_refused_and_the_others_get_their_work(nodes):
+    same = {"standin_os": {"machine_id": "a" * 32, "boot_id": "b", "hostname": "gpu3"}}
+    cloned = {"standin_os": {"machine_id": "a" * 32, "boot_id": "c", "hostname": "gpu3"}}
+    own = {"gpu3": same, "gpu3.example.com": same, "gpu4": cloned}
+    run = nodes.play("site", own, *DRIVER)
+    assert run.status == 2 and ended(run)[0] == ["gpu3", "gpu3.example.com"], run.screen
+    assert run.hosts("nvidia_driver") == ["gpu4"]
+    assert "gpu3 and gpu3.example.com are one machine" in run.words()
+
+
+def test_a_node_that_was_not_read_as_root_is_refused(nodes):
+    own = {
+        "gpu1": {"ansible_become_user": "ops", "standin_facts": {"as_root": False}},
+        "gpu2": {},
+        "gpu3": {"kubegpu_become": False, "standin_facts": {"as_root": False}},
+    }
+    for one in ("gpu1", "gpu2"):
+        own[one]["kubegpu_become"] = True
+    for name in ("plan", "site"):
+        run = nodes.play(name, own, *(DRIVER if name == "site" else ()))
+        words = run.words()
+        assert "gpu1 was not read as root" in words, run.screen
+        assert "Seen: ansible_become_user is ops" in words
+        assert "gpu3 was not" not in words
+    assert run.status == 2 and ended(run)[0] == ["gpu1"], run.screen
+    assert sorted(run.hosts("nvidia_driver")) == ["gpu2", "gpu3"]
