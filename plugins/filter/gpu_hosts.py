@@ -66,11 +66,13 @@ options:
         is in C(kubegpu_refused) and C(kubegpu_failed) instead. A host with a folder for reports
         (C(kubegpu_report_dir)) is in C(kubegpu_reported) as well. A host is in C(kubegpu_monitored)
         and C(kubegpu_reported) also if this depends on a variable that is not defined yet.
+      - V(refusals) returns the messages about wrong values of variables of the hosts, and about
+        facts of them with names of variables of this collection.
     type: str
     choices:
       [facts, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions, mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
-      changed, verified, groups, monitored, monitoring_work, scraped, exporter, dra_enabled,
+      changed, verified, groups, refusals, monitored, monitoring_work, scraped, exporter, dra_enabled,
       cluster_parts]
     default: facts
 seealso:
@@ -102,7 +104,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The hosts, in their order; with V(groups) C(host) and C(groups) of each.
+  description: The hosts, in their order; with V(groups) C(host) and C(groups) of each; with V(refusals) texts.
   type: list
   elements: raw
 """
@@ -121,11 +123,19 @@ def gpu_hosts(
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
         host_groups,
         select_hosts,
+        wrong_values,
     )
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_plans
 
     if select == "groups":
         return host_groups(hosts, hostvars)
+    if select == "refusals":
+        return [
+            one["message"]
+            for host in hosts
+            if host in hostvars
+            for one in wrong_values(host, hostvars[host])
+        ]
     if select == "changed":
         from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
             changed_hosts,

@@ -23,6 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
     gpu_vendor,
     gpu_vendors,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refused_facts
 
 Variables = Mapping[str, Any]
 
@@ -102,8 +103,13 @@ def _may_be(applies: Callable[[Variables], bool], variables: Variables) -> bool:
 def wrong_values(host: str, variables: Variables) -> Sequence[Mapping[str, Any]]:
     """Return all wrong values of a host, if one of them is of a part that applies to the host.
 
+    A fact with the name of a variable is one, whatever the host has.
+
     :param variables: the host's variables, with the result of ``fleet_variables``.
     """
+    refused = refused_facts(host, variables)
+    if refused:
+        return refused
     checked = variables.get("__kubegpu_variables") or {}
     found: Sequence[Mapping[str, Any]] = (checked.get("wrong") or {}).get(host) or ()
     return found if any(_applies(one, variables) for one in found) else ()

@@ -2,10 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A connection that is lost in a task: unreachable, or a failure that a block can rescue.
+"""The door of all actions that run modules on nodes.
 
-Ansible takes a host that becomes unreachable out of the run without any ``rescue``, and ends the
-run when that host was a batch of ``serial`` by itself: no later play, no report.
+A connection that is lost in a task: unreachable, or a failure that a block can rescue. Ansible takes
+a host that becomes unreachable out of the run without any ``rescue``, and ends the run when that
+host was a batch of ``serial`` by itself: no later play, no report. What a node answers is cleaned
+here as well (``_answers.py``).
 """
 
 from __future__ import annotations
@@ -18,6 +20,11 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._answers import (
+    refuse_facts,
+    taken_over,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import show_progress
 
 # Set by the plays that work in batches.
@@ -27,28 +34,43 @@ Run = Callable[..., dict[str, Any]]
 
 
 def lost_connection_fails(run: Run) -> Run:
-    """Decorate an action's ``run``: if the play demands it, a lost connection fails the task."""
+    """Decorate an action's ``run``: if the play demands it, a lost connection fails the task.
+
+    No host works with facts that are variables of this collection, and none returns such facts.
+    """
 
     @functools.wraps(run)
     def reached(
         self: Any, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         variables = task_vars or {}
+        name = str(self._task.action)
+        refuse_facts(name, variables)
         try:
-            return run(self, tmp, task_vars)
+            return taken_over(name, run(self, tmp, task_vars), _interpreter(self))
         except AnsibleConnectionFailure as error:
+            # The server of ssh chooses the text.
+            text = printable(str(error))
             if not boolean(variables.get(VARIABLE, False), strict=False):
-                raise
+                if text == str(error):
+                    raise
+                raise AnsibleConnectionFailure(text) from None
             host = variables.get("inventory_hostname", "The host")
             return {
                 "failed": True,
                 "changed": False,
                 "lost_connection": True,
-                "msg": f"{host} became unreachable: {error}\nNext step: see that the machine is up "
+                "msg": f"{host} became unreachable: {text}\nNext step: see that the machine is up "
                 "and answers to ssh, and run again; what was begun is finished then.",
             }
 
     return reached
+
+
+def _interpreter(action: Any) -> dict[str, Any]:
+    """Return the fact of the interpreter that Ansible has found on the node in this task."""
+    key = getattr(action, "_discovered_interpreter_key", None)
+    return {key: action._discovered_interpreter} if key else {}
 
 
 class ModuleAction(NormalAction):

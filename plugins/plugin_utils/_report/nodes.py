@@ -217,7 +217,9 @@ def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "action": "refuse",
         "steps": steps,
         "changes": [f"{one['part']}: refused" for one in wrong],
-        "why": [f"{one['variable']} has a wrong value, see below" for one in wrong],
+        "why": [
+            f"{one['variable']} {one.get('why') or 'has a wrong value'}, see below" for one in wrong
+        ],
         "warnings": [one["message"] for one in wrong],
     }
 
