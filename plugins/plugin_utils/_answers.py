@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +32,7 @@ _PRINTED = (
 def refuse_facts(name: str, variables: Mapping[str, Any]) -> None:
     """Refuse to work for a host whose facts have names of variables of this collection.
 
-    :param name: the task's module.
+    :param name: the module, or the file of its action.
     :raises AnsibleActionFail: the host has such a fact.
     """
     host = str(variables.get("inventory_hostname", "The host"))
@@ -43,7 +44,7 @@ def refuse_facts(name: str, variables: Mapping[str, Any]) -> None:
 def taken_over(name: str, result: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is left of a module's result: the fact of this collection, and no other.
 
-    :param name: the task's module.
+    :param name: the module, or the file of its action.
     :param own: facts that Ansible itself found, as the interpreter of the node.
     """
     given = result.get("ansible_facts")
@@ -61,6 +62,26 @@ def taken_over(name: str, result: dict[str, Any], own: Mapping[str, Any]) -> dic
         if key in kept:
             kept[key] = _shown(kept[key])
     return kept
+
+
+def clean_output(text: str) -> str:
+    """Return what a module printed, without control codes in the texts that Ansible prints.
+
+    Ansible collects the warnings of a module while it reads this, before an action sees them.
+    """
+    if "\\u" not in text and text.replace("\n", "").isprintable():
+        return text
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        # Ansible shows what is around an object.
+        return printable(text) if "{" in text else text
+    if not isinstance(answer, dict):
+        return text
+    texts = {key: _shown(answer[key]) for key in _PRINTED if key in answer}
+    if all(answer[key] == one for key, one in texts.items()):
+        return text
+    return json.dumps({**answer, **texts})
 
 
 def _short(name: str) -> str:

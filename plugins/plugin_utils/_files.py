@@ -93,6 +93,11 @@ def object_form(content: Mapping[str, Any]) -> Form:
     return Form("a JSON object with the same keys", _has(*content))
 
 
+def _is_report(content: bytes) -> bool:
+    found = _json(content)
+    return isinstance(found, Mapping) and str(found.get("schema")).startswith("kubegpu.nodes/report/")
+
+
 def _is_bundle(content: bytes) -> bool:
     """Return whether it is a compressed archive that begins with the folder of a bundle."""
     try:
@@ -107,7 +112,7 @@ FORMS: Mapping[str, Form] = {
     "upgrade": Form("a report of an upgrade", _has("began", "ended", "hosts"), 0o644),
     "acceptance": Form("a report of an acceptance", _has("ended", "ok", "hosts"), 0o644),
     "diagnosis": Form("a result of a diagnosis", _has("findings", "hosts", "unseen")),
-    "report.json": Form("a report of kubegpu.nodes", _has("collection", "summary", "nodes")),
+    "report.json": Form("a report of kubegpu.nodes", _is_report),
     "report.html": Form(
         "a report of kubegpu.nodes",
         lambda content: b"<html" in content[:2000] and b"kubegpu.nodes " in content,
@@ -183,13 +188,15 @@ def trusted(dest: str, variables: Mapping[str, Any]) -> str:
     :raises InputError: the host has facts with names of variables, and the path is not one that was
         read before any node.
     """
-    facts = variables.get("ansible_facts")
+    facts: Any = variables.get("ansible_facts")
     found = refusal(str(variables.get("inventory_hostname", "The host")), facts)
     if found is None:
         return dest
-    known: Any = variables.get(REGISTERED) if REGISTERED not in (facts or {}) else {}
+    known: Any = variables.get(REGISTERED)
     outputs = known.get("outputs") if isinstance(known, Mapping) else {}
-    if isinstance(outputs, Mapping) and dest in outputs.values():
+    # Without a registered result the variable would be a fact that the node forged.
+    is_registered = known != facts.get(REGISTERED)
+    if is_registered and isinstance(outputs, Mapping) and dest in outputs.values():
         return dest
     raise found
 

@@ -22,6 +22,7 @@ from ansible.plugins.action.normal import ActionModule as NormalAction
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._answers import (
+    clean_output,
     refuse_facts,
     taken_over,
 )
@@ -44,8 +45,10 @@ def lost_connection_fails(run: Run) -> Run:
         self: Any, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         variables = task_vars or {}
-        name = str(self._task.action)
+        # The action's file has the name of its module.
+        name = type(self).__module__
         refuse_facts(name, variables)
+        _clean_commands(self)
         try:
             return taken_over(name, run(self, tmp, task_vars), _interpreter(self))
         except AnsibleConnectionFailure as error:
@@ -65,6 +68,22 @@ def lost_connection_fails(run: Run) -> Run:
             }
 
     return reached
+
+
+def _clean_commands(action: Any) -> None:
+    """Let an action see the output of each command on the node as ``clean_output`` returns it."""
+    execute = getattr(action, "_low_level_execute_command", None)
+    if execute is None:
+        return
+
+    def cleaned(*arguments: Any, **options: Any) -> Any:
+        answer = execute(*arguments, **options)
+        for name in ("stdout", "stderr"):
+            if isinstance(answer.get(name), str):
+                answer[name] = clean_output(answer[name])
+        return answer
+
+    action._low_level_execute_command = cleaned
 
 
 def _interpreter(action: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class _Action:
     @lost_connection_fails
     def run(self, tmp=None, task_vars=None):
         if task_vars.get("lost"):
-            raise AnsibleConnectionFailure("No route to host")
+            raise AnsibleConnectionFailure(task_vars.get("text", "No route to host"))
         return {"changed": True}
 
 
@@ -40,6 +40,14 @@ def test_elsewhere_the_host_is_unreachable(said):
     with pytest.raises(AnsibleConnectionFailure):
         _Action().run(task_vars={**said, "lost": True})
     assert _Action().run(task_vars=said) == {"changed": True}
+
+
+def test_the_text_of_a_server_has_no_control_codes():
+    said = {"inventory_hostname": "gpu1", "lost": True, "text": "\x1b]0;x\x07 banner"}
+    with pytest.raises(AnsibleConnectionFailure) as lost:
+        _Action().run(task_vars=said)
+    assert str(lost.value) == "\\x1b]0;x\\x07 banner"
+    assert "\\x1b]0;x" in _Action().run(task_vars={**said, VARIABLE: True})["msg"]
 
 
 def modules(tasks):
