@@ -136,7 +136,7 @@ def check_file(dest: str, form: Form, option: str = "dest") -> bytes | None:
     try:
         kind = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        check_folder(os.path.dirname(path), option)
+        check_folder(os.path.dirname(path), option, dest)
         return None
     except OSError as error:
         raise _refused(option, dest, f"cannot be read ({error.strerror})", form) from error
@@ -151,22 +151,24 @@ def check_file(dest: str, form: Form, option: str = "dest") -> bytes | None:
     return content
 
 
-def check_folder(dest: str, option: str = "dest") -> None:
+def check_folder(dest: str, option: str = "dest", file: str = "") -> None:
     """Check that a folder exists and can be written to, or can be made.
 
+    :param file: the file in it that is meant, for messages.
     :raises InputError: a part of the path is no folder, or may not be written to.
     """
     path = os.path.abspath(dest)
+    file = file or dest
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     if not os.path.isdir(path):
         raise InputError(
-            f"{option}: {dest} cannot be a folder on the controller, because {path} is not one.",
+            f"{option}: {file} cannot be made on the controller: {path} is not a folder.",
             next_step="Give the path of a folder, or of a file below one.",
         )
     if not os.access(path, os.W_OK | os.X_OK):
         raise InputError(
-            f"{option}: {dest} cannot be written on the controller; nothing can be made in {path}.",
+            f"{option}: {file} cannot be made on the controller: {path} is not writable.",
             next_step="Give a path that you may write to.",
         )
 

@@ -98,9 +98,9 @@ def test_a_folder_that_cannot_be_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     _files.check_file(str(tmp_path / "new" / "er" / "file"), FORM)
     for path in ("file/below", "file/far/below"):
-        with pytest.raises(InputError, match=r"cannot be a folder .* because .*/file is not one"):
+        with pytest.raises(InputError, match=r"below cannot be made .*/file is not a folder"):
             _files.check_file(str(tmp_path / path), FORM)
-    with pytest.raises(InputError, match="cannot be a folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         _files.check_report(str(tmp_path / "file"), "kubegpu_report_dir")
     # A link to a folder is the user's own choice of a place.
     (tmp_path / "link").symlink_to(tmp_path)
