@@ -121,3 +121,18 @@ def test_what_fails_by_the_module_fail_is_a_refusal():
                 if "ansible.builtin.fail" in task or "ansible.builtin.assert" in task:
                     names.add(task["name"])
     assert names == {"Stop where the plan is a refusal"}
+
+
+def test_every_module_that_can_run_on_a_node_has_the_door():
+    """Without an action, Ansible takes over the facts that a node returns."""
+    utils = ROOT / "plugins" / "plugin_utils"
+    bases = ("_lost_connection", "_phases", "_slices", "_toml_action")
+    for path in (ROOT / "plugins" / "modules").glob("*.py"):
+        # These run on the controller alone, and return no facts.
+        if path.stem.startswith("fleet_"):
+            continue
+        text = (ROOT / "plugins" / "action" / path.name).read_text(encoding="utf-8")
+        assert "@lost_connection_fails" in text or any(
+            f"plugin_utils.{base} import" in text for base in bases
+        ), path.stem
+    assert "taken_over(" in (utils / "_lost_connection.py").read_text(encoding="utf-8")
