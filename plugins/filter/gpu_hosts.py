@@ -72,8 +72,8 @@ options:
     choices:
       [facts, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions, mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
-      changed, verified, groups, refusals, monitored, monitoring_work, scraped, exporter, dra_enabled,
-      cluster_parts]
+      changed, verified, groups, refusals, monitored, monitoring_work, scraped, exporter,
+      dra_enabled, cluster_parts]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster
@@ -104,7 +104,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The hosts, in their order; with V(groups) C(host) and C(groups) of each; with V(refusals) texts.
+  description: >-
+    The hosts, in their order; with V(groups) C(host) and C(groups) of each; with V(refusals) texts.
   type: list
   elements: raw
 """

@@ -60,6 +60,10 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refusal
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
+
 
 class LookupModule(LookupBase):
     """Reads what the variables of the task's host name."""
@@ -67,9 +71,6 @@ class LookupModule(LookupBase):
     def run(
         self, terms: Sequence[Any], variables: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> list[str]:
-        from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-        from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refusal
-
         self.set_options(var_options=variables, direct=kwargs)
         given = variables or {}
         found = refusal(str(given.get("inventory_hostname", "")), given.get("ansible_facts"))
@@ -81,8 +82,6 @@ class LookupModule(LookupBase):
             raise AnsibleError(str(error)) from error
 
     def _one(self, path: str, variables: Mapping[str, Any]) -> str:
-        from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
-
         search: Callable[[str], str] = _search(self, dict(variables))
         found = find_file(self.get_option("option"), path, variables, search)
         returns = self.get_option("returns")

@@ -65,10 +65,10 @@ options:
     required: true
   dest:
     description:
-      - Path of a JSON file on the controller to which the rows are written. Its directory is created.
-        Check mode writes nothing.
-      - Only a regular file with such rows (those of one of the same columns) is replaced. A folder, link,
-        pipe or other file is refused, and V(/dev/null) stays as it is.
+      - Path of a JSON file on the controller to which the rows are written. Its directory is
+        created. Check mode writes nothing.
+      - Only a regular file with rows that have the key of the first column is replaced. A folder,
+        link, pipe or other file is refused, and V(/dev/null) stays as it is.
     type: path
   content:
     description: Is written to O(dest) instead of the rows. What is there has to have its keys.

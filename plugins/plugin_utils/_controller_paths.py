@@ -69,10 +69,7 @@ def find_outputs(hosts: Iterable[HostValues], writes: Mapping[str, str]) -> dict
             ((one, host) for one in (name, fallback) for host in known if one in set(host.names)),
             None,
         )
-        if given is None:
-            path = writes.get(name)
-        else:
-            path = given[1].values.get(given[0])
+        path = writes.get(name) if given is None else given[1].values.get(given[0])
         if isinstance(path, str):
             found[name] = _absolute(path)
     return found
@@ -101,7 +98,7 @@ def check_outputs(outputs: Mapping[str, str], writes: Mapping[str, str]) -> list
 
 def wrong_hooks(hosts: Iterable[HostValues], search: Search) -> list[str]:
     """Return which files of hooks of an upgrade are not there, each once."""
-    texts = {}
+    texts: dict[str, None] = {}
     for host in hosts:
         hooks = host.values.get("gpu_upgrade_hooks")
         release = boolean(host.values.get("gpu_upgrade_release", False), strict=False)

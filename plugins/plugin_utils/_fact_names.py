@@ -51,9 +51,11 @@ def refusal(host: str, facts: object) -> InputError | None:
         return None
     shown = ", ".join(printable(name)[:100] for name in names[:_MOST_NAMES])
     more = len(names) - _MOST_NAMES
+    if more > 0:
+        shown += f" and {more} more"
     return InputError(
-        f"{host} has facts with names of variables: {shown}{f' and {more} more' if more > 0 else ''}"
-        ". A node would choose files of the controller by them.",
+        f"{host} has facts with names of variables: {shown}. "
+        "A node would choose files of the controller by them.",
         next_step="Find what sets them: a module on the node that returns facts it should not "
         "(check the node for intruders), a fact cache (ansible-playbook --flush-cache), or your "
         "set_fact with cacheable (leave cacheable out).",

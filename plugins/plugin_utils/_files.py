@@ -4,8 +4,8 @@
 
 """Files that this collection writes on the controller, and what it may replace there.
 
-Only a regular file of the form that this collection writes is replaced, in one step. A folder, link,
-pipe or other file of a person is refused and stays. Nothing is removed but temporary files of
+Only a regular file of the form that this collection writes is replaced, in one step. A folder,
+link, pipe or other file of a person is refused and stays. Nothing is removed but temporary files of
 runs that were killed.
 """
 
@@ -95,7 +95,9 @@ def object_form(content: Mapping[str, Any]) -> Form:
 
 def _is_report(content: bytes) -> bool:
     found = _json(content)
-    return isinstance(found, Mapping) and str(found.get("schema")).startswith("kubegpu.nodes/report/")
+    return isinstance(found, Mapping) and str(found.get("schema")).startswith(
+        "kubegpu.nodes/report/"
+    )
 
 
 def _is_bundle(content: bytes) -> bool:

@@ -4,10 +4,10 @@
 
 """The door of all actions that run modules on nodes.
 
-A connection that is lost in a task: unreachable, or a failure that a block can rescue. Ansible takes
-a host that becomes unreachable out of the run without any ``rescue``, and ends the run when that
-host was a batch of ``serial`` by itself: no later play, no report. What a node answers is cleaned
-here as well (``_answers.py``).
+A connection that is lost in a task: unreachable, or a failure that a block can rescue. Ansible
+takes a host that becomes unreachable out of the run without any ``rescue``, and ends the run when
+that host was a batch of ``serial`` by itself: no later play, no report. What a node answers is
+cleaned here as well (``_answers.py``).
 """
 
 from __future__ import annotations

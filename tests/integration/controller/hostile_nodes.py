@@ -34,7 +34,7 @@ cat "$1" >>"{folder}/sent-$name"
 test -e "{folder}/$name.json" && exec cat "{folder}/$name.json"
 echo '{{"failed": true, "msg": "no answer"}}'
 """
-# The wrapper has the module's arguments in hexadecimal, base64 or as they are.
+# The wrapper has the module's arguments as they are, or in base64.
 _CODED = re.compile(rb"[A-Za-z0-9+/=]{40,}")
 
 
@@ -65,7 +65,8 @@ class Hostile:
         place = self.folder / "nodes" / name
         place.mkdir(parents=True)
         facts = {"changed": False, "ansible_facts": {"gpu_node": node()}}
-        runtimes = dict.fromkeys(("containerd_runtime", "docker_runtime"), {"changed": False})
+        names = ("containerd_runtime", "docker_runtime")
+        runtimes: dict[str, Any] = {one: {"changed": False} for one in names}
         for module, answer in {"gpu_node_facts": facts, **runtimes, **(answers or {})}.items():
             (place / f"{module}.json").write_text(json.dumps(answer))
         program = place / "python"

@@ -90,13 +90,17 @@ def test_a_host_with_facts_of_other_modules_is_refused_by_name(nodes, playbook, 
     arguments = [] if playbook == "plan" else ["--check"]
     run = nodes.play(str(own), *arguments, inject=inject)
     if playbook not in ("report", "diagnose"):
-        assert "evil has facts with names of variables: __kubegpu_variables" in run.words(), run.screen
+        assert "evil has facts with names of variables: __kubegpu_variables" in run.words(), (
+            run.screen
+        )
         assert "Next step: Find what sets them" in run.words()
     assert "good has facts" not in run.words()
     assert nodes.asked("good") - {"setup"} and nodes.asked("evil") <= {"setup", "gpu_node_facts"}
     is_safe(nodes)
     if playbook == "plan":
-        rows = {row["node"]: row for row in json.loads((nodes.folder / "kubegpu-plan.json").read_text())}
+        rows = {
+            row["node"]: row for row in json.loads((nodes.folder / "kubegpu-plan.json").read_text())
+        }
         assert rows["evil"]["changes"] == ["facts: refused"]
         assert rows["good"]["action"] == "change", run.screen
 
@@ -175,12 +179,17 @@ def test_a_relative_path_of_a_person_begins_at_the_inventory(nodes):
     for name, own in {
         "good": found,
         "bad": {"nvidia_driver_licence": {"token_path": "files/token.tok"}},
-        "worse": {"nvidia_driver_runfile": {"path": "files/driver.run"}, "nvidia_driver_source": "runfile"},
+        "worse": {
+            "nvidia_driver_runfile": {"path": "files/driver.run"},
+            "nvidia_driver_source": "runfile",
+        },
     }.items():
         nodes.add(name, **own)
     run = nodes.play("kubegpu.nodes.plan")
     assert run.status == 0, run.screen
-    rows = {row["node"]: row for row in json.loads((nodes.folder / "kubegpu-plan.json").read_text())}
+    rows = {
+        row["node"]: row for row in json.loads((nodes.folder / "kubegpu-plan.json").read_text())
+    }
     assert rows["good"]["action"] == "change"
     for name, option, file in (
         ("bad", "nvidia_driver_licence.token_path", "token.tok"),
@@ -198,7 +207,9 @@ def test_control_codes_of_a_node_are_not_printed_raw(nodes):
     facts = {"changed": False, "ansible_facts": {"gpu_node": node()}, "warnings": [f"warn{esc}"]}
     failed = {"failed": True, "msg": f"bad{esc}", "deprecations": [{"msg": f"old{esc}"}]}
     nodes.add("evil", {"gpu_node_facts": facts, "nvidia_driver": failed})
-    nodes.add("worse", {"gpu_node_facts": {**failed, "exception": f"trace{esc}", "warnings": [esc]}})
+    nodes.add(
+        "worse", {"gpu_node_facts": {**failed, "exception": f"trace{esc}", "warnings": [esc]}}
+    )
     run = nodes.play("kubegpu.nodes.site", "--check")
     assert "\x1b" not in run.screen and "\x07" not in run.screen
     for word in ("warn", "bad", "old"):

@@ -91,7 +91,9 @@ def test_a_report_that_is_empty_or_of_another_form_is_replaced(tmp_path, text):
 @pytest.mark.parametrize("check", [False, True])
 def test_a_file_of_somebody_else_is_refused_before_anything_is_written(tmp_path, name, check):
     (tmp_path / name).write_text("[1]")
-    with pytest.raises(AnsibleActionFail, match=rf"{name} is a file, and not a report.*\n.*Next step"):
+    with pytest.raises(
+        AnsibleActionFail, match=rf"{name} is a file, and not a report.*\n.*Next step"
+    ):
         run(tmp_path, check=check)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text() == "[1]"

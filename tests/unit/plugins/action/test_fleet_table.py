@@ -28,8 +28,9 @@ def test_a_file_in_a_folder_that_is_made(tmp_path):
 
 
 def table(dest, check=False, **options):
+    columns = [{"key": "node", "title": "Node"}]
     task = SimpleNamespace(
-        args={"columns": [{"key": "node", "title": "Node"}], "rows": ROWS, "dest": str(dest), **options},
+        args={"columns": columns, "rows": ROWS, "dest": str(dest), **options},
         async_val=0, check_mode=check, diff=False,
     )  # fmt: skip
     shell = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))

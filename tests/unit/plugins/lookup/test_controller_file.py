@@ -70,7 +70,9 @@ def test_what_is_missing_is_told_with_both_places(place):
 def test_a_host_whose_facts_are_variables_reads_nothing(place):
     (place / "inventory" / "files" / "key").write_text("secret")
     for name in ("nvidia_driver_repository", "inventory_dir"):
-        with pytest.raises(AnsibleError, match=r"gpu1 has facts with names of variables: [\s\S]*Next"):
+        with pytest.raises(
+            AnsibleError, match=r"gpu1 has facts with names of variables: [\s\S]*Next"
+        ):
             read(place, "files/key", facts={name: "/"})
     assert read(place, "files/key", facts={"gpu_node": {}}) == ["secret"]
 

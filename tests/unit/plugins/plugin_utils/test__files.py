@@ -38,7 +38,16 @@ VALID = {
     "report.md": markdown.render(REPORT).encode(),
     "bundle": archive([]),
 }
-FOREIGN = (b"users: []", b"{}", b"[1]", b'{"hosts": 1}', b"<html>", b"# Notes", b"\x1f\x8bx", b"[" * 9999)
+FOREIGN = (
+    b"users: []",
+    b"{}",
+    b"[1]",
+    b'{"hosts": 1}',
+    b"<html>",
+    b"# Notes",
+    b"\x1f\x8bx",
+    b"[" * 9999,
+)
 
 
 def make(path, kind):
