@@ -16,6 +16,7 @@ from tests.integration.controller.hostile_nodes import Hostile
 from tests.unit.fixtures.node_facts import node
 
 SECRET = "a-secret-of-the-controller-0123456789"
+FULL = pytest.mark.full(why="another playbook or another way, by the same code")
 INJECT = pytest.mark.parametrize("inject", [True, False], ids=["injected", "not-injected"])
 
 
@@ -53,7 +54,13 @@ def is_safe(nodes):
 
 
 @pytest.mark.parametrize(
-    ("playbook", "inject"), [("site", True), ("site", False), ("upgrade", True), ("diagnose", True)]
+    ("playbook", "inject"),
+    [
+        ("site", True),
+        ("site", False),
+        ("upgrade", True),
+        pytest.param("diagnose", True, marks=FULL),
+    ],
 )
 def test_facts_of_a_module_of_the_collection_are_no_variables(nodes, playbook, inject):
     facts = {"gpu_node": node(), **hostile(nodes.folder)}
@@ -76,8 +83,10 @@ PRE_PLAY = """
 @pytest.mark.parametrize(
     ("playbook", "inject"),
     [
-        ("plan", True), ("plan", False), ("site", True), ("upgrade", True), ("upgrade", False),
-        ("diagnose", True), ("verify", True), ("report", False),
+        ("plan", True), ("plan", False), ("upgrade", True),
+        pytest.param("site", True, marks=FULL), pytest.param("upgrade", False, marks=FULL),
+        pytest.param("diagnose", True, marks=FULL), pytest.param("verify", True, marks=FULL),
+        pytest.param("report", False, marks=FULL),
     ],
 )  # fmt: skip
 def test_a_host_with_facts_of_other_modules_is_refused_by_name(nodes, playbook, inject):
@@ -138,12 +147,12 @@ def kinds(folder):
     ("playbook", "variable", "paths"),
     [
         ("upgrade", "gpu_upgrade_file", ["reports/", "precious", "link", "pipe", "precious/below"]),
-        ("accept", "gpu_acceptance_file", ["precious"]),
-        ("diagnose", "gpu_diagnose_file", ["link"]),
+        pytest.param("accept", "gpu_acceptance_file", ["precious"], marks=FULL),
+        pytest.param("diagnose", "gpu_diagnose_file", ["link"], marks=FULL),
         ("diagnose", "gpu_diagnose_bundle_file", ["pipe"]),
-        ("plan", "kubegpu_plan_file", ["reports/"]),
-        ("verify", "kubegpu_verify_file", ["precious/below"]),
-        ("site", "kubegpu_report_dir", ["precious"]),
+        pytest.param("plan", "kubegpu_plan_file", ["reports/"], marks=FULL),
+        pytest.param("verify", "kubegpu_verify_file", ["precious/below"], marks=FULL),
+        pytest.param("site", "kubegpu_report_dir", ["precious"], marks=FULL),
     ],
 )
 def test_nothing_of_a_person_is_replaced_and_no_node_is_asked(nodes, playbook, variable, paths):
@@ -163,7 +172,14 @@ def test_nothing_of_a_person_is_replaced_and_no_node_is_asked(nodes, playbook, v
     assert names == {"reports", "precious", "secret", "link", "pipe", "nodes", "inventory"}
 
 
-@pytest.mark.parametrize("playbook", ["plan", "upgrade", "accept", "diagnose", "report"])
+@pytest.mark.parametrize(
+    "playbook",
+    [
+        "plan",
+        "upgrade",
+        *(pytest.param(one, marks=FULL) for one in ("accept", "diagnose", "report")),
+    ],
+)
 def test_check_mode_writes_nothing(nodes, playbook):
     nodes.add("good")
     before = {path.name for path in nodes.folder.iterdir()} | {"inventory"}
