@@ -41,6 +41,15 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._specifications impo
 )
 
 _NEXT_STEP = f"Next step: correct the name; {UNKNOWN} (warn, fail, ignore) says what follows."
+_OPTIONS = {
+    "hosts": {"type": "list", "elements": "str", "required": True},
+    "reads": {"type": "bool", "default": False},
+    "writes": {
+        "type": "dict",
+        "default": {},
+        "options": {name: {"type": "str"} for name in OUTPUTS},
+    },
+}
 # Of the playbook that runs hooks.
 _HOOKS = "gpu_upgrade_file"
 _STRICTNESS = "ignore warn fail"
@@ -59,17 +68,7 @@ class ActionModule(ActionBase):
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(
-            argument_spec={
-                "hosts": {"type": "list", "elements": "str", "required": True},
-                "reads": {"type": "bool", "default": False},
-                "writes": {
-                    "type": "dict",
-                    "default": {},
-                    "options": {name: {"type": "str"} for name in OUTPUTS},
-                },
-            }
-        )
+        _validation, options = self.validate_argument_spec(argument_spec=_OPTIONS)
         # The validator adds the others, as None.
         writes = {name: path for name, path in options["writes"].items() if path is not None}
         variables = task_vars or {}
@@ -80,10 +79,10 @@ class ActionModule(ActionBase):
         read: list[HostValues] = []
         every: dict[str, list[Any]] = {MAX_FAIL_PERCENTAGE: [], UNKNOWN: []}
         for host in options["hosts"]:
-            names[host], values = hosts.read(host)
             if hosts.is_refused(host):
                 # Its facts override its variables.
                 continue
+            names[host], values = hosts.read(host)
             read.append(hosts.paths(host, names[host], values))
             for name in every.keys() & values.keys():
                 every[name].append(values[name])
