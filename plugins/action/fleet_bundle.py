@@ -6,27 +6,25 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._bundle import (
     archive,
     bundle_files,
     by_host,
     manifest,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_bytes
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import Progress
-
-_GZIP = b"\x1f\x8b"
-_OTHER = (
-    "dest {} is {} on the controller, which a support bundle does not replace. Next step: give "
-    "the path of a new file, or of an earlier bundle."
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import (
+    FORMS,
+    check_file,
+    trusted,
+    write_bytes,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import Progress
 
 
 class ActionModule(ActionBase):
@@ -50,7 +48,11 @@ class ActionModule(ActionBase):
             }
         )
         # Before the work: a path that may not be written is refused at once.
-        before = _read(options["dest"])
+        form = FORMS["bundle"]
+        try:
+            before = check_file(trusted(options["dest"], task_vars or {}), form)
+        except InputError as error:
+            raise AnsibleActionFail(str(error)) from error
         progress = Progress(self, task_vars)
         files = bundle_files(
             options["hosts"],
@@ -62,7 +64,7 @@ class ActionModule(ActionBase):
         )
         content = archive(files)
         if not self._task.check_mode and before != content:
-            write_bytes(options["dest"], content)
+            write_bytes(options["dest"], content, form)
         listed = manifest(files)
         if self._task.diff:
             name = options["dest"]
@@ -76,30 +78,3 @@ class ActionModule(ActionBase):
             hosts=by_host(files, options["hosts"]),
         )
         return result
-
-
-def _read(path: str) -> bytes | None:
-    """Return the earlier bundle; None if there is none.
-
-    :raises AnsibleActionFail: it cannot be read, or is no archive that could be a bundle.
-    """
-    try:
-        with open(path, "rb", opener=_open) as handle:
-            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
-                raise AnsibleActionFail(_OTHER.format(path, "no regular file"))
-            content = handle.read()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise AnsibleActionFail(
-            f"{path} cannot be read on the controller: {error}. Next step: give a path that you "
-            "may read."
-        ) from error
-    if content and not content.startswith(_GZIP):
-        raise AnsibleActionFail(_OTHER.format(path, "another file"))
-    return content
-
-
-def _open(path: str, flags: int) -> int:
-    # Opening a pipe without a writer would block.
-    return os.open(path, flags | os.O_NONBLOCK)

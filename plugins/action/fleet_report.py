@@ -15,8 +15,15 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.changed_parts import changed_parts
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import complete
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_text
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import (
+    FORMS,
+    check_file,
+    check_report,
+    trusted,
+    write_text,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report import html, markdown
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.build import (
     build,
@@ -63,8 +70,7 @@ class ActionModule(ActionBase):
                 "diagnosis": {"type": "dict", "default": {}},
             }
         )
-        there = _read(os.path.join(options["dest"], _JSON))
-        previous = _read(options["previous"], must=True) if options["previous"] else there
+        there, previous = _earlier(options["dest"], options["previous"], task_vars or {})
         request = Request(options["title"], options["generated"], tuple(options["hide"]))
         sources = host_sources(
             options["hosts"],
@@ -80,7 +86,8 @@ class ActionModule(ActionBase):
         if not self._task.check_mode:
             for path, render in files.items():
                 # People copy commands from the pages; what a program compares is alike in all runs.
-                write_text(path, render(report if path.endswith(_JSON) else complete(report)))
+                shown = report if path.endswith(_JSON) else complete(report)
+                write_text(path, render(shown), FORMS[os.path.basename(path)])
         if self._task.diff:
             result["diff"] = _diff(options["dest"], there, report)
         shown = ("summary", "changes", "actions", "drift")
@@ -88,29 +95,27 @@ class ActionModule(ActionBase):
         return result
 
 
-def _read(path: str, must: bool = False) -> Any:
-    """Return the JSON of an earlier report; None if there is none.
+def _earlier(dest: str, previous: str | None, variables: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the report in the folder and the one to compare with; None if there is none.
 
-    :raises AnsibleActionFail: a file that must be there is not, or a file cannot be read.
+    :raises AnsibleActionFail: the folder cannot have a report, or the file to compare with is none.
     """
+    form = FORMS[_JSON]
     try:
-        with open(path, encoding="utf-8") as handle:
-            return json.load(handle)
-    except FileNotFoundError as error:
-        if not must:
-            return None
+        check_report(trusted(dest, variables))
+        content = check_file(os.path.join(dest, _JSON), form)
+        there = json.loads(content) if content else None
+        if not previous:
+            return there, there
+        content = check_file(trusted(previous, variables), form, "previous")
+    except InputError as error:
+        raise AnsibleActionFail(str(error)) from error
+    if content is None:
         raise AnsibleActionFail(
-            f"previous: there is no file {path}. Next step: name a report.json of an earlier run, "
-            "or leave the option out."
-        ) from error
-    except ValueError:
-        # Written by something else, or not to its end: not compared, and replaced.
-        return {}
-    except OSError as error:
-        raise AnsibleActionFail(
-            f"{path} cannot be read on the controller: {error}. Next step: give a path that you "
-            "may read."
-        ) from error
+            f"previous: there is no file {previous}. Next step: name a report.json of an earlier "
+            "run, or leave the option out."
+        )
+    return there, json.loads(content) if content else {}
 
 
 def _diff(dest: str, before: Any, report: Mapping[str, Any]) -> dict[str, str]:

@@ -11,11 +11,21 @@ import shutil
 from typing import Any
 
 from ansible import constants
+from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import complete
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_text
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import (
+    FORMS,
+    Form,
+    check_file,
+    object_form,
+    rows_form,
+    trusted,
+    write_text,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
     TABLES,
     Column,
@@ -59,6 +69,7 @@ class ActionModule(ActionBase):
                 "rows": {"type": "list", "elements": "dict", "required": True},
                 "notes": {"type": "str"},
                 "dest": {"type": "path"},
+                "content": {"type": "dict"},
             },
             required_one_of=[("table", "columns")],
         )
@@ -75,17 +86,30 @@ class ActionModule(ActionBase):
             )
             for column in options["columns"] or ()
         ] or list(known)
+        dest = options["dest"] or ""
+        form = _form(options["content"], columns[0].key)
+        self._check(dest, form, task_vars or {})
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
         table = render(columns, rows, width, options["title"])
         texts = notes(rows, key, columns[0].key) if key else []
         below = [paragraph(text, width) for text in texts]
         text = "\n".join([table, *(["", *below] if below else [])])
         Display().display(f"\n{text}\n", stderr=_is_for_programs(constants.DEFAULT_STDOUT_CALLBACK))
-        if options["dest"]:
-            _write_json(options["dest"], options["rows"])
+        # Check mode writes nothing, and that is no change of a node.
+        if dest and not self._task.check_mode:
+            data = options["rows"] if options["content"] is None else options["content"]
+            _write_json(dest, data, form)
         result.update(changed=False, table=text.splitlines())
         return result
 
+    @staticmethod
+    def _check(dest: str, form: Form, variables: dict[str, Any]) -> None:
+        """Refuse a path that a node chose, or that is not of this collection, in check mode too."""
+        try:
+            if dest:
+                check_file(trusted(dest, variables), form)
+        except InputError as error:
+            raise AnsibleActionFail(str(error)) from error
 
 def _is_for_programs(callback: str) -> bool:
     """Return whether standard output belongs to a program: the table would break its format.
@@ -96,5 +120,16 @@ def _is_for_programs(callback: str) -> bool:
     return name == _QUIET or _FOR_PROGRAMS in name
 
 
-def _write_json(dest: str, rows: list[dict[str, Any]]) -> None:
-    write_text(dest, json.dumps(rows, indent=2, sort_keys=True) + "\n")
+def _form(content: dict[str, Any] | None, key: str) -> Form:
+    """Return what an earlier file is: of the same kind, or with the same keys."""
+    if content is None:
+        return rows_form(key)
+    text = json.dumps(content).encode()
+    for name in ("upgrade", "diagnosis", "acceptance"):
+        if FORMS[name].fits(text):
+            return FORMS[name]
+    return object_form(content)
+
+
+def _write_json(dest: str, data: Any, form: Form) -> None:
+    write_text(dest, json.dumps(data, indent=2, sort_keys=True) + "\n", form)

@@ -12,6 +12,15 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
+    HostValues,
+    OUTPUTS,
+    check_outputs,
+    find_outputs,
+    wrong_hooks,
+    wrong_inputs,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refused_facts
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_options
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     known_names,
@@ -32,6 +41,17 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._specifications impo
 )
 
 _NEXT_STEP = f"Next step: correct the name; {UNKNOWN} (warn, fail, ignore) says what follows."
+_OPTIONS = {
+    "hosts": {"type": "list", "elements": "str", "required": True},
+    "reads": {"type": "bool", "default": False},
+    "writes": {
+        "type": "dict",
+        "default": {},
+        "options": {name: {"type": "str"} for name in OUTPUTS},
+    },
+}
+# Of the playbook that runs hooks.
+_HOOKS = "gpu_upgrade_file"
 _STRICTNESS = "ignore warn fail"
 
 preload_options()
@@ -48,22 +68,29 @@ class ActionModule(ActionBase):
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(
-            argument_spec={"hosts": {"type": "list", "elements": "str", "required": True}}
-        )
+        _validation, options = self.validate_argument_spec(argument_spec=_OPTIONS)
+        # The validator adds the others, as None.
+        writes = {name: path for name, path in options["writes"].items() if path is not None}
         variables = task_vars or {}
         hosts = _Hosts(self, variables)
         names: dict[str, list[str]] = {"": prefixed(hosts.play)}
         by_host: dict[str, list[dict[str, Any]]] = {}
         serials: dict[str, Any] = {}
+        read: list[HostValues] = []
         every: dict[str, list[Any]] = {MAX_FAIL_PERCENTAGE: [], UNKNOWN: []}
         for host in options["hosts"]:
+            if hosts.is_refused(host):
+                # Its facts override its variables.
+                continue
             names[host], values = hosts.read(host)
+            read.append(hosts.paths(host, names[host], values))
             for name in every.keys() & values.keys():
                 every[name].append(values[name])
             if SERIAL in values:
                 serials[host] = values[SERIAL]
             found = hosts.wrong(values)
+            if options["reads"]:
+                found = [*found, *hosts.wrong_inputs(read[-1])]
             if found:
                 by_host[host] = found
         nothing_reads = unknown(names, known_names(hosts.specifications))
@@ -72,7 +99,10 @@ class ActionModule(ActionBase):
             unknown=[{"name": one.name, "nearest": one.nearest} for one in nothing_reads],
             wrong=by_host,
         )
-        texts = _playbook_texts(by_host)
+        outputs = find_outputs(read, writes)
+        texts = [*_playbook_texts(by_host), *check_outputs(outputs, writes)]
+        if _HOOKS in writes:
+            texts += wrong_hooks(read, hosts.search)
         strictest = max(map(str, every[UNKNOWN]), key=_STRICTNESS.find, default="warn")
         if nothing_reads and strictest == "fail":
             texts += [*map(str, nothing_reads), _NEXT_STEP]
@@ -84,6 +114,7 @@ class ActionModule(ActionBase):
             return result
         result.update(
             serials=serials,
+            outputs=outputs,
             max_fail_percentage=min(map(float, every[MAX_FAIL_PERCENTAGE]), default=0.0),
         )
         return result
@@ -142,6 +173,24 @@ class _Hosts:
             if value is not None:
                 found[name] = value
         return names, found
+
+    def is_refused(self, host: str) -> bool:
+        """Return whether a fact of the host has the name of a variable."""
+        return bool(refused_facts(host, self._hostvars.raw_get(host)))
+
+    def paths(self, host: str, names: list[str], values: Mapping[str, Any]) -> HostValues:
+        """Return what is known of a host for paths of the controller."""
+        folder = self._hostvars.raw_get(host).get("inventory_dir")
+        return HostValues([*names, *self.play], values, folder)
+
+    def wrong_inputs(self, host: HostValues) -> list[dict[str, Any]]:
+        """Return the files that a host's variables name and that are not on the controller."""
+        return [one.to_json() for one in wrong_inputs(host, self.search)]
+
+    def search(self, path: str) -> str:
+        """Return a file of the controller that Ansible finds."""
+        found: str = self._action._find_needle("files", path)
+        return found
 
     def wrong(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the wrong values. Cached, as hosts of one group usually have the same values."""

@@ -18,11 +18,15 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.failur
     lacks_dkms,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.types import GRIDD_UNIT
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
+    InputError,
+    KubegpuError,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     DEFAULT_TIMEOUT,
     Failed,
@@ -53,22 +57,25 @@ class ActionModule(PhasedAction):
     ) -> None:
         internal = {
             "_today": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-            "_token": self._token(options),
+            "_token": self._token(options, task_vars),
             # Run ID; lets the node detect that another run has taken over.
             "_run": uuid.uuid4().hex,
         }
         _DriverChange(self, {**options, **internal}, task_vars, result).do()
 
-    def _token(self, options: dict[str, Any]) -> str:
+    def _token(self, options: dict[str, Any], task_vars: dict[str, Any]) -> str:
         """Return the licence token from the controller in base64; empty without one."""
         licence = options.get("licence")
         path = licence.get("token_path") if isinstance(licence, dict) else None
         if not path or options.get("state") == "absent":
             return ""
-        real = self._loader.get_real_file(self._find_needle("files", str(path)))
         try:
+            found = find_file("licence.token_path", str(path), task_vars, self.search)
+            real = self._loader.get_real_file(found)
             with open(real, "rb") as handle:
                 token = handle.read()
+        except InputError as error:
+            raise Failed(failure(error)) from error
         except OSError as error:
             raise AnsibleError(f"licence.token_path: {path} cannot be read: {error}") from error
         if not token.strip():

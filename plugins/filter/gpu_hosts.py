@@ -72,12 +72,14 @@ options:
         reads ended that failed or were left out, by host. V(refusals) returns the hosts
         that are refused for what it read of them, with C(host) and C(refusals), as it was not root
         that read them, or as two names of the inventory are one machine.
+      - V(reasons) returns the messages why hosts are refused, about wrong values of variables and
+        facts with names of variables of this collection, too.
     type: str
     choices:
       [facts, lost, refusals, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions,
       mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
-      changed, verified, groups, endings, monitored, monitoring_work, scraped, exporter,
+      changed, verified, groups, endings, reasons, monitored, monitoring_work, scraped, exporter,
       dra_enabled, cluster_parts]
     default: facts
 seealso:
@@ -111,7 +113,7 @@ RETURN = r"""
 _value:
   description: >-
     The hosts, in their order; with V(groups) C(host) and C(groups) of each, with V(refusals)
-    C(host) and C(refusals); with V(endings) a mapping.
+    C(host) and C(refusals); with V(endings) a mapping, with V(reasons) texts.
   type: list
   elements: raw
 """
@@ -130,6 +132,7 @@ def gpu_hosts(
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
         host_groups,
         select_hosts,
+        wrong_values,
     )
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_plans
 
@@ -139,6 +142,13 @@ def gpu_hosts(
         from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _reading
 
         return getattr(_reading, select)(hosts, hostvars)
+    if select == "reasons":
+        return [
+            one["message"]
+            for host in hosts
+            if host in hostvars
+            for one in wrong_values(host, hostvars[host])
+        ]
     if select == "changed":
         from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
             changed_hosts,

@@ -26,8 +26,8 @@ options:
     elements: str
     required: true
   dest:
-    description: The archive on the controller. Its folder is created; its mode is C(0600). A file
-      there that is no archive is not replaced.
+    description: The archive on the controller. Its folder is created; its mode is C(0600). What is
+      there and is no support bundle is refused.
     type: path
     required: true
   result:

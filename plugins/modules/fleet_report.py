@@ -28,7 +28,8 @@ options:
     required: true
   dest:
     description: Folder on the controller. It is created. The files are C(report.html),
-      C(report.json) and C(report.md).
+      C(report.json) and C(report.md). Other files, links, folders and pipes of these names are
+      refused.
     type: path
     required: true
   title:

@@ -68,12 +68,18 @@ options:
     elements: dict
     required: true
   dest:
-    description: Path of a JSON file on the controller to which the rows are written. Its directory
-      is created. A device or pipe is written to, not replaced.
+    description:
+      - Path of a JSON file on the controller to which the rows are written. Its directory is
+        created. Check mode writes nothing.
+      - Only a regular file with rows that have the key of the first column is replaced. A folder,
+        link, pipe or other file is refused, and V(/dev/null) stays as it is.
     type: path
+  content:
+    description: Is written to O(dest) instead of the rows. What is there has to have its keys.
+    type: dict
 attributes:
   check_mode:
-    description: Does the same in check mode.
+    description: Prints the table, and writes no file.
     support: full
   diff_mode:
     description: Nothing is changed, so that there is no diff.

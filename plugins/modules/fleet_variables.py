@@ -23,6 +23,40 @@ options:
     type: list
     elements: str
     required: true
+  reads:
+    description: Whether files of the controller that variables name (keys, the licence token,
+      runfiles) have to be there. A host without one of its files has a wrong value.
+    type: bool
+    default: false
+  writes:
+    description:
+      - Variables of the files and folders that the playbook writes on the controller, each with
+        its default. What is there has to be missing or of the form that this collection writes. If
+        it is not, the task fails.
+    type: dict
+    default: {}
+    suboptions:
+      kubegpu_plan_file:
+        description: The rows of a plan.
+        type: str
+      gpu_verify_file:
+        description: The result of a verification.
+        type: str
+      gpu_report_dir:
+        description: The folder of a report.
+        type: str
+      gpu_upgrade_file:
+        description: The report of an upgrade. Files of hooks are checked as well.
+        type: str
+      gpu_acceptance_file:
+        description: The report of an acceptance.
+        type: str
+      gpu_diagnose_file:
+        description: The result of a diagnosis.
+        type: str
+      gpu_diagnose_bundle_file:
+        description: The support bundle.
+        type: str
 attributes:
   check_mode:
     description: Does the same in check mode.
@@ -63,8 +97,8 @@ unknown:
 wrong:
   description:
     - Wrong values by host, each with C(variable), C(part) (of the plan's table), C(message) (the
-      message), and C(cluster), which is true if the value applies to nodes of a cluster only. Hosts
-      without wrong values are left out.
+      message), and C(cluster), which is true if the value applies to nodes of a cluster only. A
+      file that is missing has C(why). Hosts without wrong values are left out.
   returned: always
   type: dict
   sample:
@@ -73,6 +107,14 @@ wrong:
         part: driver
         message: "nvidia_driver_source has to be one of auto, distro, nvidia, runfile."
         cluster: false
+outputs:
+  description:
+    - The absolute path of each file and folder that is written, by variable. The first host that
+      sets it decides. Later tasks use it, because a node may return facts that override variables.
+      A path that depends on a variable which is defined later is left out.
+  returned: success
+  type: dict
+  sample: {"gpu_upgrade_file": "/home/me/kubegpu-upgrade.json"}
 serials:
   description: The value of C(kubegpu_serial) of each host that sets it. From these,
     P(kubegpu.nodes.rollout#filter) selects the smallest batches for the hosts of a play.

@@ -23,6 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum imp
     parse_checksum,
     shown,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import (
     run_with_progress,
     show_progress,
@@ -165,10 +166,10 @@ class _Fetch:
             )
         return _decoded(str(answer.get("content") or ""))
 
-    @staticmethod
-    def _read_on_controller(path: str) -> str:
+    def _read_on_controller(self, path: str) -> str:
         try:
-            with open(path, encoding="utf-8", errors="replace") as handle:
+            found = find_file("runfile.checksum", path, self.task_vars)
+            with open(found, encoding="utf-8", errors="replace") as handle:
                 return handle.read(_MOST_TEXT)
         except OSError as error:
             raise InputError(
@@ -180,15 +181,15 @@ class _Fetch:
     # The file.
 
     def _find(self, path: str) -> str:
+        def search(wanted: str) -> str:
+            found: str = self.action._find_needle("files", wanted)
+            return found
+
         try:
-            found: str = self.action._find_needle("files", path)
-        except Exception as error:  # Ansible's own exception lists every path it tried
-            raise InputError(
-                f"The runfile {path} is not on the controller.",
-                evidence=str(error).splitlines()[0],
-                next_step="Give its path on the controller, or remote: true if it is on the node.",
-            ) from error
-        return found
+            return find_file("runfile.path", path, self.task_vars, search)
+        except InputError as error:
+            step = "Give its path on the controller, or remote: true if it is on the node."
+            raise InputError(error.cause, evidence=error.evidence, next_step=step) from error
 
     def _verify_local(self, path: str, wanted: str) -> None:
         digest = hashlib.sha256()

@@ -29,6 +29,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import SWITCHES
 
+from ._fact_names import refused_facts
 from ._reading import is_lost, was_read
 
 Variables = Mapping[str, Any]
@@ -140,11 +141,14 @@ def wrong_values(host: str, variables: Variables) -> Sequence[Mapping[str, Any]]
     """Return why a host is refused.
 
     That are all wrong values of it, if one of them is of a part that applies to the host, and what
-    is wrong with the host itself.
+    is wrong with the host itself. A fact with the name of a variable is one, whatever the host has.
 
     :param variables: the host's variables, with the result of ``fleet_variables`` and of
         ``refusals``.
     """
+    refused = refused_facts(host, variables)
+    if refused:
+        return refused
     checked = variables.get("__kubegpu_variables") or {}
     found: Sequence[Mapping[str, Any]] = (checked.get("wrong") or {}).get(host) or ()
     own: Sequence[Mapping[str, Any]] = (variables.get("__kubegpu_refused") or {}).get(host) or ()

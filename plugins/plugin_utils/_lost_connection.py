@@ -2,10 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each action does with the answer of its host, and with a connection that is lost.
+"""The door of all actions that run modules on nodes.
 
-Ansible takes a host that becomes unreachable out of the run without any ``rescue``, and ends the
-run when that host was a batch of ``serial`` by itself: no later play, no report.
+A connection that is lost in a task: unreachable, or a failure that a block can rescue. Ansible
+takes a host that becomes unreachable out of the run without any ``rescue``, and ends the run when
+that host was a batch of ``serial`` by itself: no later play, no report. What a node answers is
+cleaned here as well (``_answers.py``).
 """
 
 from __future__ import annotations
@@ -18,6 +20,12 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._answers import (
+    clean_output,
+    refuse_facts,
+    taken_over,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import checked
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import show_progress
 
@@ -30,7 +38,8 @@ Run = Callable[..., dict[str, Any]]
 def lost_connection_fails(run: Run) -> Run:
     """Decorate an action's ``run``: if the play demands it, a lost connection fails the task.
 
-    A result of another form than the action's module has fails it in any case.
+    No host works with facts that are variables of this collection, and none returns such facts. A
+    result of another form than the action's module has fails it in any case.
     """
 
     @functools.wraps(run)
@@ -38,21 +47,52 @@ def lost_connection_fails(run: Run) -> Run:
         self: Any, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         variables = task_vars or {}
+        # The action's file has the name of its module.
+        name = type(self).__module__
+        refuse_facts(name, variables)
+        _clean_commands(self)
         try:
-            return checked(self, run(self, tmp, task_vars))
+            result = taken_over(name, run(self, tmp, task_vars), _interpreter(self))
+            return checked(self, result)
         except AnsibleConnectionFailure as error:
+            # The server of ssh chooses the text.
+            text = printable(str(error))
             if not boolean(variables.get(VARIABLE, False), strict=False):
-                raise
+                if text == str(error):
+                    raise
+                raise AnsibleConnectionFailure(text) from None
             host = variables.get("inventory_hostname", "The host")
             return {
                 "failed": True,
                 "changed": False,
                 "lost_connection": True,
-                "msg": f"{host} became unreachable: {error}\nNext step: see that the machine is up "
+                "msg": f"{host} became unreachable: {text}\nNext step: see that the machine is up "
                 "and answers to ssh, and run again; what was begun is finished then.",
             }
 
     return reached
+
+
+def _clean_commands(action: Any) -> None:
+    """Let an action see the output of each command on the node as ``clean_output`` returns it."""
+    execute = getattr(action, "_low_level_execute_command", None)
+    if execute is None:
+        return
+
+    def cleaned(*arguments: Any, **options: Any) -> Any:
+        answer = execute(*arguments, **options)
+        for name in ("stdout", "stderr"):
+            if isinstance(answer.get(name), str):
+                answer[name] = clean_output(answer[name])
+        return answer
+
+    action._low_level_execute_command = cleaned
+
+
+def _interpreter(action: Any) -> dict[str, Any]:
+    """Return the fact of the interpreter that Ansible has found on the node in this task."""
+    key = getattr(action, "_discovered_interpreter_key", None)
+    return {key: action._discovered_interpreter} if key else {}
 
 
 class ModuleAction(NormalAction):

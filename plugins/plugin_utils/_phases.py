@@ -141,6 +141,11 @@ class PhasedAction(ProxiedAction):
         """
         raise NotImplementedError
 
+    def search(self, path: str) -> str:
+        """Return a file of the controller that Ansible finds, as for the copy of a file."""
+        found: str = self._find_needle("files", path)
+        return found
+
     def other(
         self, name: str, arguments: dict[str, Any], task_vars: dict[str, Any]
     ) -> dict[str, Any]:

@@ -79,12 +79,14 @@ class Wrong:
     :param part: the part of the plan that refuses it.
     :param message: what is wrong, and the next step.
     :param cluster: whether it applies to nodes of a cluster only.
+    :param why: what is wrong, after the variable's name; empty is a wrong value.
     """
 
     variable: str
     part: str
     message: str
     cluster: bool = False
+    why: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of the module's result ``wrong``."""
@@ -93,6 +95,7 @@ class Wrong:
             "part": self.part,
             "message": self.message,
             "cluster": self.cluster,
+            **({"why": self.why} if self.why else {}),
         }
 
 

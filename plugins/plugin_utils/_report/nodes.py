@@ -204,7 +204,7 @@ def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "steps": steps,
         "changes": [f"{one['part']}: refused" for one in wrong],
         "why": [
-            f"{one.get('why') or one['variable'] + ' has a wrong value'}, see below"
+            f"{one['variable']} {one.get('why') or 'has a wrong value'}".strip() + ", see below"
             for one in wrong
         ],
         "warnings": [one["message"] for one in wrong],

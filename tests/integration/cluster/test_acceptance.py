@@ -18,6 +18,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.marks import MARK
 from tests.integration.cluster.diagnosing import diagnose, errors
 from tests.integration.fleet.playbooks import on_nodes, play
+from tests.integration.printed import report_of
 from tests.testbed.cluster_images import BUSYBOX
 from tests.testbed.fleet import chosen
 from tests.testbed.nodes import execute
@@ -54,7 +55,7 @@ class Bed:
         SEEN.mkdir(exist_ok=True)
         shown = run.output.partition("\n{\n")[0].lstrip()
         (SEEN / f"accept-{name}.txt").write_text(f"{shown}\n", encoding="utf-8")
-        return run, json.loads(REPORT.read_text(encoding="utf-8"))["hosts"][HOST]
+        return run, report_of(run.output, "__gpu_acceptance_report", REPORT)["hosts"][HOST]
 
     def node(self):
         return json.loads(self.kube.kubectl("get", "node", self.name, "-o", "json"))

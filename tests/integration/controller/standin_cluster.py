@@ -19,6 +19,7 @@ from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_driver_plan import nvidia_driver_plan
 from tests.integration.controller.standin_nodes import Nodes
+from tests.integration.printed import report_of
 from tests.unit.fixtures.node_facts import installed, node
 
 OLD, NEW = "550.163.01", "580.126.09"
@@ -194,8 +195,11 @@ class Upgrades(Nodes):
         }
         # An extra variable, because the role's own is stronger than that of an inventory.
         folder = f"{self._folder}/records/{{{{ inventory_hostname }}}}"
+        if "--check" in arguments:
+            arguments = (*arguments, "-v")
         run = self.play("upgrade", hosts, *arguments, everywhere=given, __gpu_upgrade_folder=folder)
-        return run, json.loads(report.read_text()) if report.exists() else None
+        assert not (report.exists() and "--check" in arguments)
+        return run, report_of(run.screen, "__gpu_upgrade_report", report)
 
     def have(self, facts: dict[str, Any]) -> None:
         """Set the facts of all nodes, before and after a change."""

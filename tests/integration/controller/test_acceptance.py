@@ -18,6 +18,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.marks import MARK
 from tests.integration.controller.standin_cluster import ACTION, Upgrades
+from tests.integration.printed import report_of
 from tests.testbed.paths import REPOSITORY
 from tests.unit.fixtures.node_facts import installed
 
@@ -144,8 +145,11 @@ class Acceptances(Upgrades):
             },
             **variables,
         }
+        if "--check" in arguments:
+            arguments = (*arguments, "-v")
         run = self.play("accept", hosts, *arguments, everywhere=given)
-        return run, json.loads(report.read_text()) if report.exists() else None
+        assert not (report.exists() and "--check" in arguments)
+        return run, report_of(run.screen, "__gpu_acceptance_report", report)
 
     def marks(self):
         nodes = json.loads((self._folder / "labels.json").read_text(encoding="utf-8"))

@@ -431,15 +431,15 @@ def test_a_node_that_a_run_lost_uses_up_the_budget_of_the_next(nodes):
     assert changes(run) == []
 
 
-def test_the_report_of_an_earlier_run_does_not_outlive_one_that_ends_before_its_plan(
-    nodes, tmp_path
-):
+def test_the_report_of_an_earlier_run_stays_if_a_run_ends_before_its_plan(nodes, tmp_path):
+    """When it began tells the two apart; nothing of the controller is deleted."""
     old = tmp_path / "old.json"
-    old.write_text("{}", encoding="utf-8")
+    report = '{"began": "2026-01-01", "ended": "2026-01-02", "hosts": {}}'
+    old.write_text(report, encoding="utf-8")
     (tmp_path / "cluster.json").write_text("no JSON", encoding="utf-8")
     run, _report = nodes.upgrade(hosts(), gpu_upgrade_file=str(old))
     assert run.status == 2, run.screen
-    assert not old.exists() and changes(run) == []
+    assert old.read_text(encoding="utf-8") == report and changes(run) == []
 
 
 def test_nodes_are_released_without_a_change(nodes):

@@ -137,7 +137,7 @@ def test_tasks_of_the_user_and_a_failure_of_each(hosts, tmp_path):
     wrong = {**given, "gpu_upgrade_hooks": {"before_gate": "/nowhere.yml"}}
     run, report = upgrade(hosts, **wrong)
     assert run.status == 2 and report is None and hosts.held() == {}
-    assert "gpu_upgrade_hooks.before_gate: /nowhere.yml is no file" in run.words()
+    assert "gpu_upgrade_hooks.before_gate: /nowhere.yml is not on the controller" in run.words()
     unknown = tmp_path / "unknown.yml"
     unknown.write_text("- name: Ask\n  kubegpu.nodes.no_such_module:\n", encoding="utf-8")
     wrong = {**given, "gpu_upgrade_hooks": {**files, "before_gate": str(unknown)}}

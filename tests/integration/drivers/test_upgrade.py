@@ -29,6 +29,7 @@ from tests.integration.fleet.playbooks import (
     play,
 )
 from tests.integration.killing import kill
+from tests.integration.printed import report_of
 from tests.testbed.paths import INVENTORY, REPOSITORY
 from tests.unit.fixtures.health_node import xid
 
@@ -105,8 +106,9 @@ def upgrade(nodes, tmp_path):
         path.unlink(missing_ok=True)
         given = variables(version, gpu_upgrade_file=str(path), **more)
         done = play("upgrade", "--limit", limit, *arguments, variables=given, timeout=1800)
-        assert path.exists(), done.output
-        return done, json.loads(path.read_text(encoding="utf-8"))
+        report = report_of(done.output, "__gpu_upgrade_report", path)
+        assert report and path.exists() != ("--check" in arguments), done.output
+        return done, report
 
     return run
 

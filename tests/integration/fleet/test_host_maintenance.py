@@ -25,6 +25,7 @@ from tests.integration.fleet.playbooks import (
     run_module,
 )
 from tests.integration.killing import kill
+from tests.integration.printed import report_of
 from tests.testbed import slurm
 from tests.testbed.paths import INVENTORY, REPOSITORY
 
@@ -139,8 +140,9 @@ VARIABLES = {
 def upgrade(report, *arguments, **variables):
     given = {**VARIABLES, "gpu_upgrade_file": str(report), **variables}
     run = play("upgrade", *LIMIT, *arguments, variables=given)
-    assert report.exists(), run.output
-    return run, json.loads(report.read_text())
+    report_of_run = report_of(run.output, "__gpu_upgrade_report", report)
+    assert report_of_run, run.output
+    return run, report_of_run
 
 
 def outcomes(report):

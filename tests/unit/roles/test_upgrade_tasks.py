@@ -125,16 +125,20 @@ def test_servers_of_kubernetes_are_restarted_one_by_one():
 
 def test_hooks_are_loaded_before_anything_is_touched():
     tasks = read("tasks/plan.yml")
-    check, load = tasks[:2]
-    assert "ansible.builtin.fail" in check and "run_once" not in check
+    find, load = tasks[:2]
+    assert "ansible.builtin.set_fact" in find and "run_once" not in find
     include = load["ansible.builtin.include_tasks"]
-    assert include["apply"] == {"when": False} and "realpath" in include["file"]
+    assert include["apply"] == {"when": False}
+    # A fact that a node returns later chooses no file: a fact that was set is stronger.
+    assert "__gpu_upgrade_hook_files" in load["loop"]
+    (hook,) = read("tasks/hook.yml")
+    assert "__gpu_upgrade_hook_files" in hook["block"][0]["ansible.builtin.include_tasks"]
     # Ansible's own check of the keywords.
     assert TaskInclude.load(dict(load)).args["apply"] == {"when": False}
-    for task in (check, load):
-        # A node can be released whatever the hooks are.
-        assert "not gpu_upgrade_release | bool" in task["when"]
-    assert check["any_errors_fatal"] is True
+    # A node can be released whatever the hooks are.
+    assert "not gpu_upgrade_release | bool" in load["when"]
+    assert "if not gpu_upgrade_release | bool else" in find["vars"]["__gpu_upgrade_paths"]
+    assert find["any_errors_fatal"] is True
 
 
 def test_a_hook_before_the_change_has_a_code_of_its_own():

@@ -6,41 +6,38 @@
 
 from __future__ import annotations
 
-import os
+from types import SimpleNamespace
 
 import pytest
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.kubegpu.nodes.plugins.action.fleet_bundle import _read
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _files
+from ansible_collections.kubegpu.nodes.plugins.action.fleet_bundle import ActionModule
+
+
+def bundle(dest, check=False, **variables):
+    task = SimpleNamespace(
+        args={"hosts": [], "dest": str(dest), "result": {"findings": []}},
+        async_val=0, check_mode=check, diff=False,
+    )  # fmt: skip
+    shell = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+    action = ActionModule(task, shell, None, None, None, None)
+    return action.run(task_vars={"hostvars": {}, **variables})
 
 
 def test_an_earlier_bundle_is_replaced_and_no_other_file(tmp_path):
     dest = tmp_path / "bundle.tar.gz"
-    assert _read(str(dest)) is None
-    for content in (b"", b"\x1f\x8bx"):
+    assert bundle(dest, check=True)["changed"] and not dest.exists()
+    assert bundle(dest)["changed"] and not bundle(dest)["changed"]
+    dest.write_bytes(b"")
+    assert bundle(dest)["changed"]
+    for content in (b"users: []", b"\x1f\x8bx"):
         dest.write_bytes(content)
-        assert _read(str(dest)) == content
-    dest.write_bytes(b"users: []")
-    with pytest.raises(AnsibleActionFail, match=r"is another file on the controller.*Next step"):
-        _read(str(dest))
+        with pytest.raises(AnsibleActionFail, match=r"is a file, and not a support bundle"):
+            bundle(dest)
+        assert dest.read_bytes() == content
 
 
-def test_only_a_regular_file_is_opened(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    for path in (pipe, "/dev/null"):
-        with pytest.raises(AnsibleActionFail, match="no regular file"):
-            _read(str(path))
-    with pytest.raises(AnsibleActionFail, match=r"cannot be read|no regular file"):
-        _read(str(tmp_path))
-
-
-def test_a_write_that_fails_leaves_no_temporary_file(tmp_path, monkeypatch):
-    def full(_source, _target):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(_files.os, "replace", full)
-    with pytest.raises(AnsibleActionFail, match="No space left"):
-        _files.write_bytes(str(tmp_path / "x"), b"1")
+def test_a_node_does_not_choose_the_file(tmp_path):
+    with pytest.raises(AnsibleActionFail, match="facts with names of variables"):
+        bundle(tmp_path / "new", ansible_facts={"gpu_diagnose_bundle_file": "x"})
     assert list(tmp_path.iterdir()) == []

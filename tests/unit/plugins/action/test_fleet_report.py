@@ -18,15 +18,16 @@ from tests.unit.fixtures import fleet as made
 NAMES = ["report.html", "report.json", "report.md"]
 
 
-def run(dest, hostvars=None, check=False, **options):
+def run(dest, hostvars=None, check=False, task=None, **options):
     hostvars = made.fleet() if hostvars is None else hostvars
+    variables = {**(task or {}), "hostvars": hostvars}
     task = SimpleNamespace(
         args={"hosts": [*hostvars], "dest": str(dest), **options},
         async_val=0, check_mode=check, diff=True,
     )  # fmt: skip
     connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
     action = ActionModule(task, connection, None, None, None, None)
-    return action.run(task_vars={"hostvars": hostvars})
+    return action.run(task_vars=variables)
 
 
 def other_driver():
@@ -80,7 +81,31 @@ def test_a_report_of_another_place_can_be_compared(tmp_path):
         run(tmp_path / "b", previous=str(tmp_path / "none.json"))
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"schema": "kubegpu.nodes/report/1", "nodes": [1]}'])
-def test_what_is_no_report_is_replaced(tmp_path, text):
+@pytest.mark.parametrize("text", ["", '{"schema": "kubegpu.nodes/report/1", "nodes": [1]}'])
+def test_a_report_that_is_empty_or_of_another_form_is_replaced(tmp_path, text):
     (tmp_path / "report.json").write_text(text)
     assert run(tmp_path)["changed"] and not run(tmp_path)["changed"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("check", [False, True])
+def test_a_file_of_somebody_else_is_refused_before_anything_is_written(tmp_path, name, check):
+    (tmp_path / name).write_text("[1]")
+    with pytest.raises(
+        AnsibleActionFail, match=rf"{name} is a file, and not a report.*\n.*Next step"
+    ):
+        run(tmp_path, check=check)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "[1]"
+
+
+def test_a_node_does_not_choose_the_folder(tmp_path):
+    variables = made.fleet()
+    task = {"inventory_hostname": "gpu-03", "ansible_facts": {"kubegpu_report_dir": "x"}}
+    with pytest.raises(AnsibleActionFail, match="gpu-03 has facts with names of variables"):
+        run(tmp_path, variables, task=task)
+    known = {"__kubegpu_variables": {"outputs": {"gpu_report_dir": str(tmp_path)}}}
+    assert run(tmp_path, variables, task={**task, **known})["changed"]
+    forged = {**task["ansible_facts"], **known}
+    with pytest.raises(AnsibleActionFail, match="gpu-03 has facts with names of variables"):
+        run(tmp_path, variables, task={**task, **known, "ansible_facts": forged})

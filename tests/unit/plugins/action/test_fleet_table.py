@@ -7,51 +7,62 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
-import threading
 from types import SimpleNamespace
 
 import pytest
 from ansible.errors import AnsibleActionFail
 from ansible.utils.display import Display
 
-from ansible_collections.kubegpu.nodes.plugins.action.fleet_table import ActionModule, _write_json
+from ansible_collections.kubegpu.nodes.plugins.action.fleet_table import ActionModule
 
 ROWS = [{"node": "n1"}]
 
 
 def test_a_file_in_a_folder_that_is_made(tmp_path):
     dest = tmp_path / "new" / "rows.json"
-    _write_json(str(dest), ROWS)
-    _write_json(str(dest), ROWS)
+    table(dest)
+    table(dest)
     assert json.loads(dest.read_text()) == ROWS
     assert [path.name for path in dest.parent.iterdir()] == ["rows.json"]
 
 
-def test_what_is_no_plain_file_is_written_to_and_stays(tmp_path):
-    """A fifo stands for /dev/null, which a run as root would otherwise replace by a file."""
-    dest = tmp_path / "pipe"
-    os.mkfifo(dest)
-    read = []
-    reader = threading.Thread(target=lambda: read.append(dest.read_text()), daemon=True)
-    reader.start()
-    _write_json(str(dest), ROWS)
-    reader.join(timeout=10)
-    assert json.loads(read[0]) == ROWS
-    assert stat.S_ISFIFO(dest.stat().st_mode)
-    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+def table(dest, check=False, **options):
+    columns = [{"key": "node", "title": "Node"}]
+    task = SimpleNamespace(
+        args={"columns": columns, "rows": ROWS, "dest": str(dest), **options},
+        async_val=0, check_mode=check, diff=False,
+    )  # fmt: skip
+    shell = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+    return ActionModule(task, shell, None, None, None, None).run(task_vars={})
 
 
-def test_a_link_is_followed(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    _write_json(str(tmp_path / "link"), ROWS)
-    assert (tmp_path / "link").is_symlink() and json.loads((tmp_path / "real").read_text()) == ROWS
+def test_check_mode_writes_nothing(tmp_path):
+    table(tmp_path / "new" / "rows.json", check=True)
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(AnsibleActionFail, match="cannot be written"):
-        _write_json(str(tmp_path), ROWS)
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("content", ['[{"name": "n1"}]', '{"node": 1}', "node: n1", "[1]"])
+def test_rows_of_others_are_refused(tmp_path, content, check):
+    dest = tmp_path / "rows.json"
+    dest.write_text(content)
+    with pytest.raises(AnsibleActionFail, match=r"is a file, and not the JSON of a table"):
+        table(dest, check)
+    assert dest.read_text() == content
+
+
+def test_content_replaces_what_has_its_keys(tmp_path):
+    dest = tmp_path / "report.json"
+    report = {"began": "1", "ended": "2", "hosts": {}, "ok": True, "new": 1}
+    dest.write_text('{"began": "0", "ended": "1", "hosts": {}}')
+    table(dest, content=report)
+    assert json.loads(dest.read_text()) == report and stat.S_IMODE(dest.stat().st_mode) == 0o644
+    dest.write_text('{"hosts": {}}')
+    with pytest.raises(AnsibleActionFail, match="not a report of an upgrade"):
+        table(dest, content=report)
+    with pytest.raises(AnsibleActionFail, match="a JSON object with the same keys"):
+        table(dest, content={"other": 1})
 
 
 def test_the_screen_gets_text_alone(monkeypatch):

@@ -24,7 +24,7 @@ class _Action:
     @lost_connection_fails
     def run(self, tmp=None, task_vars=None):
         if task_vars.get("lost"):
-            raise AnsibleConnectionFailure("No route to host")
+            raise AnsibleConnectionFailure(task_vars.get("text", "No route to host"))
         return {"changed": True}
 
 
@@ -40,6 +40,14 @@ def test_elsewhere_the_host_is_unreachable(said):
     with pytest.raises(AnsibleConnectionFailure):
         _Action().run(task_vars={**said, "lost": True})
     assert _Action().run(task_vars=said) == {"changed": True}
+
+
+def test_the_text_of_a_server_has_no_control_codes():
+    said = {"inventory_hostname": "gpu1", "lost": True, "text": "\x1b]0;x\x07 banner"}
+    with pytest.raises(AnsibleConnectionFailure) as lost:
+        _Action().run(task_vars=said)
+    assert str(lost.value) == "\\x1b]0;x\\x07 banner"
+    assert "\\x1b]0;x" in _Action().run(task_vars={**said, VARIABLE: True})["msg"]
 
 
 def modules(tasks):
@@ -113,3 +121,18 @@ def test_what_fails_by_the_module_fail_is_a_refusal():
                 if "ansible.builtin.fail" in task or "ansible.builtin.assert" in task:
                     names.add(task["name"])
     assert names == {"Stop where the plan is a refusal"}
+
+
+def test_every_module_that_can_run_on_a_node_has_the_door():
+    """Without an action, Ansible takes over the facts that a node returns."""
+    utils = ROOT / "plugins" / "plugin_utils"
+    bases = ("_lost_connection", "_phases", "_slices", "_toml_action")
+    for path in (ROOT / "plugins" / "modules").glob("*.py"):
+        # These run on the controller alone, and return no facts.
+        if path.stem.startswith("fleet_"):
+            continue
+        text = (ROOT / "plugins" / "action" / path.name).read_text(encoding="utf-8")
+        assert "@lost_connection_fails" in text or any(
+            f"plugin_utils.{base} import" in text for base in bases
+        ), path.stem
+    assert "taken_over(" in (utils / "_lost_connection.py").read_text(encoding="utf-8")

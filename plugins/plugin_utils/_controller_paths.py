@@ -1,0 +1,167 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The paths of the controller in variables: read and checked before any node is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+
+from ._files import FORMS, check_file, check_report
+from ._paths import Search, find_file
+from ._variables import Wrong
+from ._variables_data import ROLES
+
+# Files and folders that playbooks write: form, and the variable of the playbooks that is the
+# default of a role's own.
+OUTPUTS: Mapping[str, tuple[str, str]] = {
+    "kubegpu_plan_file": ("rows", ""),
+    "gpu_verify_file": ("rows", "kubegpu_verify_file"),
+    "gpu_report_dir": ("report", "kubegpu_report_dir"),
+    "gpu_upgrade_file": ("upgrade", ""),
+    "gpu_acceptance_file": ("acceptance", ""),
+    "gpu_diagnose_file": ("diagnosis", ""),
+    "gpu_diagnose_bundle_file": ("bundle", ""),
+}
+# Roles whose repository can have the file of a key.
+_REPOSITORIES = (
+    "nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit", "amd_driver",
+    "amd_container_toolkit", "gpu_monitoring",
+)  # fmt: skip
+# Their default.
+_ENABLED = {"amd_driver": False, "amd_container_toolkit": False, "gpu_monitoring": False}
+
+
+@dataclass(frozen=True)
+class HostValues:
+    """What is set for a host, without those whose facts are refused.
+
+    :param names: of all variables that are set.
+    :param values: of those that are known already.
+    :param inventory_dir: the folder of the host's inventory.
+    """
+
+    names: Iterable[str]
+    values: Mapping[str, Any]
+    inventory_dir: object = None
+
+
+def find_outputs(hosts: Iterable[HostValues], writes: Mapping[str, str]) -> dict[str, str]:
+    """Return the absolute path of each file and folder that is written; empty means none.
+
+    The first host that sets it decides. A path that depends on a variable which is defined later
+    is left out.
+
+    :param writes: the variables of this playbook, with their defaults.
+    """
+    known = list(hosts)
+    found: dict[str, str] = {}
+    for name, (_form, fallback) in OUTPUTS.items():
+        given = next(
+            ((one, host) for one in (name, fallback) for host in known if one in set(host.names)),
+            None,
+        )
+        path = writes.get(name) if given is None else given[1].values.get(given[0])
+        if isinstance(path, str):
+            found[name] = _absolute(path)
+    return found
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expandvars(os.path.expanduser(path))) if path else ""
+
+
+def check_outputs(outputs: Mapping[str, str], writes: Mapping[str, str]) -> list[str]:
+    """Return why paths cannot be written. Nothing is changed."""
+    texts = []
+    for name in writes:
+        path, form = outputs.get(name), OUTPUTS[name][0]
+        if not path:
+            continue
+        try:
+            if form == "report":
+                check_report(path, name)
+            else:
+                check_file(path, FORMS[form], name)
+        except InputError as error:
+            texts.append(str(error))
+    return texts
+
+
+def wrong_hooks(hosts: Iterable[HostValues], search: Search) -> list[str]:
+    """Return which files of hooks of an upgrade are not there, each once."""
+    texts: dict[str, None] = {}
+    for host in hosts:
+        hooks = host.values.get("gpu_upgrade_hooks")
+        release = boolean(host.values.get("gpu_upgrade_release", False), strict=False)
+        for hook, path in hooks.items() if isinstance(hooks, Mapping) and not release else ():
+            if path:
+                name = f"gpu_upgrade_hooks.{hook}"
+                texts.update(_missing(name, str(path), host, search))
+    return list(texts)
+
+
+def _missing(option: str, path: str, host: HostValues, search: Search) -> dict[str, None]:
+    try:
+        find_file(option, path, {"inventory_dir": host.inventory_dir}, search)
+    except InputError as error:
+        return {str(error): None}
+    return {}
+
+
+def wrong_inputs(host: HostValues, search: Search) -> list[Wrong]:
+    """Return the files of the controller that the host's variables name and that are not there.
+
+    :param search: Ansible's own search for files.
+    """
+    found = []
+    for role, option, path in _inputs(host.values):
+        part, cluster = ROLES[role]
+        for message in _missing(option, path, host, search):
+            found.append(Wrong(option, part, message, cluster, "names no file"))
+    return found
+
+
+def _inputs(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Return role, option and path of each file that a role would read."""
+    for role in _REPOSITORIES:
+        repository = values.get(f"{role}_repository")
+        if _uses(role, values) and isinstance(repository, Mapping):
+            path = repository.get("key_file")
+            if path and boolean(repository.get("manage", True), strict=False):
+                yield role, f"{role}_repository.key_file", str(path)
+    if _uses("nvidia_driver", values):
+        licence, runfile = values.get("nvidia_driver_licence"), values.get("nvidia_driver_runfile")
+        if isinstance(licence, Mapping) and licence.get("token_path"):
+            yield "nvidia_driver", "nvidia_driver_licence.token_path", str(licence["token_path"])
+        yield from _runfile("nvidia_driver", "nvidia_driver_runfile", runfile)
+    runfiles = values.get("cuda_toolkit_runfiles")
+    if _uses("cuda_toolkit", values) and isinstance(runfiles, Mapping):
+        for version in _wanted(values.get("cuda_toolkit_versions"), runfiles):
+            name = f"cuda_toolkit_runfiles[{version!r}]"
+            yield from _runfile("cuda_toolkit", name, runfiles[version])
+
+
+def _wanted(versions: object, runfiles: Mapping[str, Any]) -> Sequence[str]:
+    wanted = [str(one) for one in versions] if isinstance(versions, (list, tuple)) else []
+    return [one for one in runfiles if str(one) in wanted]
+
+
+def _runfile(role: str, option: str, runfile: object) -> Iterator[tuple[str, str, str]]:
+    if not isinstance(runfile, Mapping) or boolean(runfile.get("remote", False), strict=False):
+        return
+    if runfile.get("path"):
+        yield role, f"{option}.path", str(runfile["path"])
+
+
+def _uses(role: str, values: Mapping[str, Any]) -> bool:
+    enabled = values.get(f"{role}_enabled", _ENABLED.get(role, True))
+    return boolean(enabled, strict=False) and values.get(f"{role}_state", "present") != "absent"

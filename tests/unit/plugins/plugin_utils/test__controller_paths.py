@@ -1,0 +1,135 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Paths of the controller in variables, before any node is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.errors import AnsibleError
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
+    OUTPUTS,
+    HostValues,
+    check_outputs,
+    find_outputs,
+    wrong_hooks,
+    wrong_inputs,
+)
+
+ROOT = Path(__file__).parents[4]
+
+
+def search(path):
+    raise AnsibleError(path)
+
+
+def host(*later, folder=None, **values):
+    """Return a host; ``later`` are variables that are set and not known yet."""
+    return HostValues([*values, *later], values, folder)
+
+
+def test_the_first_host_that_sets_a_path_decides(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hosts = [host(), host(gpu_upgrade_file="a.json"), host(gpu_upgrade_file="/b.json")]
+    writes = {"gpu_upgrade_file": "default.json", "gpu_report_dir": ""}
+    assert find_outputs(hosts, writes) == {
+        "gpu_upgrade_file": f"{tmp_path}/a.json", "gpu_report_dir": "",
+    }  # fmt: skip
+    assert find_outputs(hosts[:1], writes)["gpu_upgrade_file"] == f"{tmp_path}/default.json"
+    assert find_outputs([], {}) == {}
+
+
+def test_the_variable_of_the_playbooks_is_the_default_of_the_roles_own():
+    of_all = host(kubegpu_verify_file="/all.json", kubegpu_report_dir="/all")
+    assert find_outputs([of_all], {}) == {"gpu_verify_file": "/all.json", "gpu_report_dir": "/all"}
+    own = [of_all, host(gpu_verify_file="/own.json")]
+    assert find_outputs(own, {})["gpu_verify_file"] == "/own.json"
+
+
+def test_a_path_that_is_not_known_yet_is_no_default():
+    assert find_outputs([host("gpu_upgrade_file")], {"gpu_upgrade_file": "default.json"}) == {}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_what_may_not_be_replaced_is_refused_by_the_variables_name(tmp_path, name):
+    place = tmp_path / "file"
+    place.write_text("of a person")
+    (text,) = check_outputs({name: str(place)}, {name: ""})
+    assert text.startswith(f"{name}: {place} ") and "Next step: " in text
+    assert check_outputs({name: str(tmp_path / "new")}, {name: ""}) == []
+    # Another playbook does not write it.
+    assert check_outputs({name: str(place)}, {}) == [] == check_outputs({name: ""}, {name: ""})
+
+
+FILES = {
+    "nvidia_driver_licence.token_path": {"nvidia_driver_licence": {"token_path": "files/x"}},
+    "nvidia_driver_runfile.path": {"nvidia_driver_runfile": {"path": "files/x"}},
+    "cuda_toolkit_runfiles['12.8'].path": {
+        "cuda_toolkit_versions": ["12.8"],
+        "cuda_toolkit_runfiles": {"12.8": {"path": "files/x"}, "11.0": {"path": "files/y"}},
+    },
+    **{
+        f"{role}_repository.key_file": {
+            f"{role}_enabled": True, f"{role}_repository": {"key_file": "files/x"},
+        }
+        for role in (
+            "nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit", "amd_driver",
+            "amd_container_toolkit", "gpu_monitoring",
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", FILES)
+def test_a_file_is_found_by_the_inventory_or_its_host_is_refused(tmp_path, option, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = FILES[option]
+    (wrong,) = wrong_inputs(host(folder=str(tmp_path / "inventory"), **values), search)
+    assert wrong.variable == option and wrong.why == "names no file"
+    assert f"{tmp_path}/inventory/files/x and no {tmp_path}/files/x" in wrong.message
+    (tmp_path / "inventory" / "files").mkdir(parents=True)
+    (tmp_path / "inventory" / "files" / "x").write_text("x")
+    assert wrong_inputs(host(folder=str(tmp_path / "inventory"), **values), search) == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"nvidia_driver_enabled": False, **FILES["nvidia_driver_licence.token_path"]},
+        {"nvidia_driver_state": "absent", **FILES["nvidia_driver_licence.token_path"]},
+        {"nvidia_driver_runfile": {"path": "/on/the/node.run", "remote": True}},
+        {"nvidia_driver_repository": {"key_file": "files/x", "manage": False}},
+        {"gpu_monitoring_repository": {"key_file": "files/x"}},
+        {"nvidia_driver_licence": "text", "nvidia_driver_runfile": 5, "cuda_toolkit_runfiles": []},
+    ],
+)
+def test_a_file_that_nothing_reads_may_be_missing(values):
+    assert wrong_inputs(host(**values), search) == []
+
+
+def test_missing_hooks_are_told_once():
+    hooks = {"before_drain": "/nowhere.yml", "before_gate": ""}
+    hosts = [host(gpu_upgrade_hooks=hooks), host(gpu_upgrade_hooks=hooks)]
+    (text,) = wrong_hooks(hosts, search)
+    assert text.startswith("gpu_upgrade_hooks.before_drain: /nowhere.yml is not on the controller.")
+    assert wrong_hooks([host(gpu_upgrade_hooks=hooks, gpu_upgrade_release=True)], search) == []
+
+
+def test_playbooks_know_the_defaults_of_the_roles():
+    """fleet_variables sees no defaults of roles."""
+    for name in ("plan", "site", "verify", "upgrade", "accept", "diagnose", "report"):
+        first = yaml.safe_load((ROOT / "playbooks" / f"{name}.yml").read_text())[0]
+        for variable, default in first["vars"]["__kubegpu_writes"].items():
+            role = variable.rpartition("_bundle")[0] or variable.rpartition("_")[0]
+            path = ROOT / "roles" / role / "defaults" / "main.yml"
+            if not path.exists():
+                assert variable == "kubegpu_plan_file"
+                continue
+            given = yaml.safe_load(path.read_text())[variable]
+            assert default == given or f"default('{default}')" in given or default == ""
