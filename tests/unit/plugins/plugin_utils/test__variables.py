@@ -77,7 +77,7 @@ def test_every_variable_of_the_playbooks_is_documented_and_read():
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     read = {name for name in re.findall(r"(?<![\w'])kubegpu_[a-z_]+", text) if name[-1] != "_"}
     names = ("nvidia", "amd", "intel", "gpu", "none", "cluster")
-    names += ("monitored", "reported", "refused", "failed")
+    names += ("monitored", "reported", "refused", "failed", "not_read", "first_read")
     groups = {f"kubegpu_{name}" for name in names}
     metrics = {metric.name for metric in TEXTFILE_METRICS}
     assert read - groups - metrics - KNOWN == set()
