@@ -11,6 +11,8 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 
+from .files import FileState, make_directories, write_file
+
 
 @contextlib.contextmanager
 def temporary_directory(prefix: str, mode: int) -> Iterator[str]:
@@ -21,9 +23,8 @@ def temporary_directory(prefix: str, mode: int) -> Iterator[str]:
 
 
 def create_tree(directories: Iterable[str], files: Mapping[str, str]) -> None:
-    """Create the directories, then the files with their text; paths are absolute."""
+    """Create the directories and files with their text, readable for everyone; absolute paths."""
     for directory in directories:
-        os.makedirs(directory)
+        make_directories(directory)
     for path, text in files.items():
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_file(FileState(path, text.encode()))
