@@ -18,7 +18,6 @@ from .._core.errors import KubegpuError
 from .._record.store import StateStore
 from . import preserve
 from . import streams as modules
-from .failures import explain
 from .host import Host
 from .manager import Changes, Database
 from .options import Options
@@ -297,12 +296,15 @@ def _failed(
     ]
     for argv in host.manager.mark_commands(released, (), version_only):
         host.run_unlocked(argv)
-    error = explain(options.failure, f"The package set {options.name}")
+    wanted = options.request.packages if options.present else {}
+    error = host.explain(options.failure, f"The package set {options.name}", wanted)
     available = host.manager.available(sorted(options.request.packages))
     restore_streams(host, options.streams)
     unknown = missing(plan, available) if options.present else ()
     if unknown:
-        return not_available(unknown, plan, available, error.evidence or str(error))
+        text = error.evidence or str(error)
+        seen = host.circumstances(text, plan.install, missing=True)
+        return not_available(unknown, plan, available, text, seen)
     return error
 
 

@@ -648,7 +648,7 @@ def test_half_configured_packages_are_named_and_repaired(task, node):
     ("words", "cause"),
     [
         ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7", "lock"),
-        ("E: You don't have enough free space in /var/cache/apt/archives/.", "disk"),
+        ("E: You don't have enough free space in /var/cache/apt/archives/.", "free space"),
     ],
 )
 def test_failures_are_explained(task, node, words, cause):
