@@ -283,7 +283,7 @@ def main() -> None:
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             **MODULE_ARGUMENTS,
-            "lock_timeout": {"type": "int", "default": 120},
+            "lock_timeout": {"type": "int", "default": 600},
             **PROXY_ARGUMENTS,
             "install_timeout": {"type": "int", "default": 3600},
             **STATE_ARGUMENTS,

@@ -396,7 +396,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             **MODULE_ARGUMENTS,
-            "lock_timeout": {"type": "int", "default": 120},
+            "lock_timeout": {"type": "int", "default": 600},
             **PROXY_ARGUMENTS,
             "build_timeout": {"type": "int", "default": 3600},
             **STATE_ARGUMENTS,

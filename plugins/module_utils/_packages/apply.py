@@ -20,6 +20,7 @@ from . import preserve
 from . import streams as modules
 from .host import Host
 from .manager import Changes, Database
+from .needrestart import services_to_restart, warning
 from .options import Options
 from .plan import missing, not_available, plan_absent, shown, verify, without
 from .read import (
@@ -277,7 +278,16 @@ def finish(options: Options, host: Host, store: StateStore) -> Result:
     else:
         _drop_record(options, store, record, packages)
     changed = {name: packages.get(name, Package()) for name in plan.after}
-    return Result({"changed": True, "packages": _public(changed)})
+    services = services_to_restart(host.manager.run)
+    if services:
+        options.warn(warning(services))
+    return Result(
+        {
+            "changed": True,
+            "packages": _public(changed),
+            "services_to_restart": list(services),
+        }
+    )
 
 
 def _failed(
