@@ -90,7 +90,8 @@ options:
     default: ""
   temporary:
     description:
-      - The directory to unpack a runfile in, which takes about 10 GB. If empty, C(/tmp).
+      - The directory to unpack a runfile in, which takes about 10 GB. If empty,
+        C(/var/cache/kubegpu/unpacked), which is removed afterwards.
     type: str
     default: ""
   driver_version:

@@ -35,7 +35,8 @@ _LOCK_FILES = (
 # Their inodes, and the locks that are held with the process of each, of proc_locks(5).
 _LOCK_INODE = re.compile(r"^lock-inode (\d+)$", re.M)
 _HELD = re.compile(
-    r"^\d+: (?:POSIX|FLOCK|OFDLCK) +ADVISORY +WRITE (?P<pid>\d+) [0-9a-f]+:[0-9a-f]+:(?P<inode>\d+) ",
+    r"^\d+: (?:POSIX|FLOCK|OFDLCK) +ADVISORY +WRITE (?P<pid>\d+) "
+    r"[0-9a-f]+:[0-9a-f]+:(?P<inode>\d+) ",
     re.M,
 )
 # Of proc_pid_stat(5): pid, ppid, starttime and comm.

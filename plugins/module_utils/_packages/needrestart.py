@@ -25,7 +25,7 @@ _SERVICE = re.compile(r"^NEEDRESTART-SVC: (\S+)$", re.MULTILINE)
 
 
 def services_to_restart(run: Runner) -> tuple[str, ...]:
-    """Return the services that use files which were replaced; empty on a node without needrestart."""
+    """Return the services that use replaced files; none on a node without needrestart."""
     answer = run(_COMMAND, timeout=_SECONDS)
     return tuple(dict.fromkeys(_SERVICE.findall(answer.stdout))) if answer.ok else ()
 
