@@ -180,7 +180,7 @@ attributes:
   idempotent:
     support: full
   platform:
-    platforms: debian
+    platforms: debian, rhel, suse
 seealso:
   - module: kubegpu.nodes.gpu_node_facts
   - module: kubegpu.nodes.nvidia_driver

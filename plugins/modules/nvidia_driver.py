@@ -266,7 +266,7 @@ attributes:
   idempotent:
     support: full
   platform:
-    platforms: debian
+    platforms: debian, rhel, suse
 seealso:
   - module: kubegpu.nodes.gpu_node_facts
   - module: kubegpu.nodes.package_repository
