@@ -69,7 +69,7 @@ class ActionModule(ProxiedAction):
         return result
 
     def _lock_option(self, variables: dict[str, Any]) -> str:
-        """Return the name of what sets the wait for the lock, if it can be a variable of the role."""
+        """Return what sets the wait for the lock: a variable of the role, or the option."""
         role = self._task._role
         name = f"{role.get_name(include_role_fqcn=False)}_lock_timeout" if role else ""
         return name if name in variables else "lock_timeout"
