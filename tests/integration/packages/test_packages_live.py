@@ -319,7 +319,9 @@ def test_a_pin_is_named_with_its_file(ready):
     """Public report 9."""
     pin = ready.root / "etc/apt/preferences.d/12-apt-pin.pref"
     pin.write_text(
-        "Package: nvidia-container-toolkit* libnvidia-container*\nPin: release *\nPin-Priority: -1\n"
+        "Package: nvidia-container-toolkit* libnvidia-container*\n"
+        "Pin: release *\n"
+        "Pin-Priority: -1\n"
     )
     try:
         answer = ready.task("package_set", name="toolkit", packages=SET)
