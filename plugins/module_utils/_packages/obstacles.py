@@ -158,7 +158,7 @@ def pinned(
 
 def parse_excludes(text: str) -> tuple[tuple[str, str], ...]:
     """Return file and pattern of each exclusion, from lines of ``grep -H``: FILE:exclude=A,B."""
-    found = []
+    found: list[tuple[str, str]] = []
     for line in text.splitlines():
         match = re.match(r"(?P<path>/[^:]+):\s*exclude(?:pkgs)?\s*=\s*(?P<patterns>.*)", line)
         if match:
