@@ -23,7 +23,7 @@ from .obstacles import (
     parse_excludes,
     parse_providing_streams,
 )
-from .types import Package
+from .types import Package, fits
 
 # The name of the plugin's package differs between distributions; this capability does not.
 _PLUGIN = "dnf-command(versionlock)"
@@ -183,10 +183,11 @@ class Dnf(_rpm.RpmManager):
         names = sorted(wanted)
         offered = self._offered(names)
         every = self._offered(names, self.without_excludes)
-        hidden = _more(every, offered)
+        hidden = _hidden(wanted, every, offered)
         found = [*excluded(hidden, parse_excludes(self.run(_EXCLUDES).stdout))] if hidden else []
         if self.has_streams:
-            others = _more(self._offered(names, self.without_excludes, _ALL_STREAMS), every)
+            all_streams = self._offered(names, self.without_excludes, _ALL_STREAMS)
+            others = _hidden(wanted, all_streams, every)
             having = {
                 name: parse_providing_streams(self._dnf("module", "provides", name).stdout)
                 for name in others
@@ -291,15 +292,21 @@ class Dnf5(Dnf):
         return ()
 
 
-def _more(
-    these: Mapping[str, Sequence[str]], those: Mapping[str, Sequence[str]]
+def _hidden(
+    wanted: Mapping[str, str | None],
+    every: Mapping[str, Sequence[str]],
+    offered: Mapping[str, Sequence[str]],
 ) -> dict[str, list[str]]:
-    """Return the versions of ``these`` that ``those`` lack, by name."""
-    lacking = {
-        name: [one for one in versions if one not in those.get(name, ())]
-        for name, versions in these.items()
+    """Return the requested versions in ``every``, of packages of which ``offered`` has none.
+
+    A repository that is excluded on purpose hides nothing that another one offers.
+    """
+    found = {
+        name: [one for one in every.get(name, ()) if fits(version, one)]
+        for name, version in wanted.items()
+        if not any(fits(version, one) for one in offered.get(name, ()))
     }
-    return {name: versions for name, versions in lacking.items() if versions}
+    return {name: versions for name, versions in found.items() if versions}
 
 
 def _spec(name: str, version: str | None) -> str:

@@ -168,6 +168,12 @@ def test_dnf_names_the_file_of_an_exclusion_and_the_stream():
     assert "module stream nvidia-driver:590-open" in found["nvidia-settings"]
 
 
+def test_what_is_excluded_and_not_requested_hides_nothing():
+    assert Dnf(StandinDnf()).obstacles({"nvidia-open": "595.1-1"}) == ()
+    (found,) = Dnf(StandinDnf()).obstacles({"nvidia-open": "580.*"})
+    assert found.subject == "nvidia-open"
+
+
 def test_dnf_5_has_no_modules():
     found = Dnf5(StandinDnf()).obstacles({"nvidia-open": None, "nvidia-settings": None})
     assert [one.subject for one in found] == ["nvidia-open"]
