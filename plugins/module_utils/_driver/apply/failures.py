@@ -15,7 +15,7 @@ INSTALLER = "The installer of the driver"
 _PASSING = re.compile(
     r"holds? its lock|could not get lock|is locked by|disk of this node is full"
     r"|no space left|(?:enough|too little) free space|no free inodes|more space needed"
-    r"|read-only file ?system|quota exceeded|cannot be reached|failed to fetch"
+    r"|read-only file ?system|mounted read-only|quota exceeded|cannot be reached|failed to fetch"
     r"|A repository refuses access|The proxy of this node|certificate of a repository's server"
     r"|could not (?:resolve|connect)|connection (?:refused|timed out|reset)",
     re.IGNORECASE,
