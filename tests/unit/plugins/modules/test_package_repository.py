@@ -91,9 +91,11 @@ class Node:
 
 
 @pytest.fixture(autouse=True)
-def _no_sandbox(monkeypatch):
+def _no_sandbox():
     """Folders of tests can be entered by their owner alone."""
-    monkeypatch.setattr(apply, "sandbox_user", lambda _run: "")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apply, "sandbox_user", lambda _run: "")
+        yield
 
 
 @pytest.fixture
