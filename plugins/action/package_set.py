@@ -10,15 +10,18 @@ import uuid
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.needrestart import ENVIRONMENT
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import ProxiedAction
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import take_over
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import run_with_progress
 
 _MODULE = "kubegpu.nodes.package_set"
 _TIMEOUT = 3600
+_LOCK_TIMEOUT = 600
 
 
 class ActionModule(ProxiedAction):
@@ -39,7 +42,8 @@ class ActionModule(ProxiedAction):
         }
         # Run ID; lets the node detect that another run has taken over.
         run = uuid.uuid4().hex
-        plan = self._module(options, variables, _phase="plan", _run=run)
+        named = {"_run": run, "_lock_option": self._lock_option(variables)}
+        plan = self._module(options, variables, _phase="plan", **named)
         tasks = plan.pop("_tasks", None)
         result.update(plan)
         if plan.get("failed") or not plan.get("changed") or tasks is None:
@@ -52,15 +56,30 @@ class ActionModule(ProxiedAction):
             _failure=failure,
             _named=tasks["named"],
             _streams=tasks["streams"],
-            _run=run,
+            **named,
         )
+        take_over(recorded, result)
         if recorded.get("failed"):
             result.update(failed=True, msg=recorded.get("msg", failure))
             if "exception" in recorded:
                 result["exception"] = recorded["exception"]
         elif "packages" in recorded:
             result["packages"] = recorded["packages"]
+            result["services_to_restart"] = recorded.get("services_to_restart", [])
         return result
+
+    def _lock_option(self, variables: dict[str, Any]) -> str:
+        """Return what sets the wait for the lock: a variable of the role, or the option."""
+        role = self._task._role
+        name = f"{role.get_name(include_role_fqcn=False)}_lock_timeout" if role else ""
+        return name if name in variables else "lock_timeout"
+
+    def _compute_environment_string(self, raw_environment_out: dict[str, Any] | None = None) -> str:
+        text: str = super()._compute_environment_string(raw_environment_out)
+        if raw_environment_out is not None or not self._for_this_module:
+            return text
+        # Last, so that nothing else sets it for the package manager.
+        return f"{text} {self._connection._shell.env_prefix(**ENVIRONMENT)}".strip()
 
     def _change(
         self, calls: list[dict[str, Any]], options: dict[str, Any], variables: dict[str, Any]
@@ -81,7 +100,9 @@ class ActionModule(ProxiedAction):
     ) -> dict[str, Any]:
         what = f"packages {options.get('name')}"
         if boolean(options.get("background", False), strict=False):
+            # Waiting for the lock does not shorten the time for the change.
             limit = int(options.get("timeout", _TIMEOUT))
+            limit += int(options.get("lock_timeout", _LOCK_TIMEOUT))
             return run_in_background(self, name, arguments, variables, limit=limit, what=what)
         return run_with_progress(self, name, arguments, variables, f"{what}: running")
 

@@ -81,6 +81,6 @@ notes:
   - The module runs on the host that can reach the API server, usually with
     C(delegate_to=localhost), C(become=false), C(run_once=true) and the controller's own
     interpreter.
-  - There is no option that switches off the verification of certificates. A kubeconfig with
-    C(insecure-skip-tls-verify) has that meaning still.
+  - Certificates are always verified. A kubeconfig with C(insecure-skip-tls-verify) is refused
+    unless O(ca_cert) is given, since an attacker on the network could read the credentials.
 """

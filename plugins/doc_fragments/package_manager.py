@@ -19,7 +19,7 @@ options:
         the change; if another run begins in the seconds between, this run fails, and the next one
         continues.
     type: int
-    default: 120
+    default: 600
   http_proxy:
     description:
       - Proxy for plain HTTP, C(http://[USER:PASSWORD@]HOST:PORT), for this module and the programs

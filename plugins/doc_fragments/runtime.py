@@ -46,6 +46,12 @@ options:
         module fails with an excerpt of its journal.
     type: bool
     default: false
+  toolkit_expected:
+    description:
+      - Whether the same play installs the container toolkit before this module runs without check
+        mode. Check mode then does not warn if O(runtime_path) does not exist.
+    type: bool
+    default: false
   tomlkit_archive:
     description:
       - Internal. The module's action plugin passes the controller's C(tomlkit) here, for nodes

@@ -90,7 +90,8 @@ options:
     default: ""
   temporary:
     description:
-      - The directory to unpack a runfile in, which takes about 10 GB. If empty, C(/tmp).
+      - The directory to unpack a runfile in, which takes about 10 GB. If empty,
+        C(/var/cache/kubegpu/unpacked), which is removed afterwards.
     type: str
     default: ""
   driver_version:
@@ -179,7 +180,7 @@ attributes:
   idempotent:
     support: full
   platform:
-    platforms: debian
+    platforms: debian, rhel, suse
 seealso:
   - module: kubegpu.nodes.gpu_node_facts
   - module: kubegpu.nodes.nvidia_driver
@@ -283,7 +284,7 @@ def main() -> None:
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             **MODULE_ARGUMENTS,
-            "lock_timeout": {"type": "int", "default": 120},
+            "lock_timeout": {"type": "int", "default": 600},
             **PROXY_ARGUMENTS,
             "install_timeout": {"type": "int", "default": 3600},
             **STATE_ARGUMENTS,

@@ -112,7 +112,7 @@ ansible_facts:
             codename: bookworm
             archive:
               file: /etc/apt/sources.list.d/debian.sources
-              uri: http://deb.debian.org/debian
+              uri: http://mirror.example/debian
               suites: [bookworm, bookworm-updates]
               components: [main]
               signed_by: /usr/share/keyrings/debian-archive-keyring.gpg

@@ -269,7 +269,7 @@ attributes:
   idempotent:
     support: full
   platform:
-    platforms: debian
+    platforms: debian, rhel, suse
 seealso:
   - module: kubegpu.nodes.gpu_node_facts
   - module: kubegpu.nodes.package_repository
@@ -399,7 +399,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             **MODULE_ARGUMENTS,
-            "lock_timeout": {"type": "int", "default": 120},
+            "lock_timeout": {"type": "int", "default": 600},
             **PROXY_ARGUMENTS,
             "build_timeout": {"type": "int", "default": 3600},
             **STATE_ARGUMENTS,

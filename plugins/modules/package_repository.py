@@ -200,7 +200,7 @@ EXAMPLES = r"""
 - name: Add a component of the distribution, signed by its own keys
   kubegpu.nodes.package_repository:
     name: kubegpu-nvidia-driver
-    url: http://deb.debian.org/debian
+    url: http://mirror.example/debian
     suite: bookworm
     components: [contrib, non-free, non-free-firmware]
     keyring: /usr/share/keyrings/debian-archive-keyring.gpg

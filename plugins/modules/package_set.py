@@ -146,7 +146,8 @@ options:
     default: false
   timeout:
     description:
-      - Time limit for the package manager in seconds, with O(background).
+      - Time limit for the package manager in seconds, with O(background). Waiting for its lock
+        (O(lock_timeout)) does not count.
     type: int
     default: 3600
   _phase:
@@ -176,7 +177,15 @@ options:
       - Internal. Identifier of the run. A run stops if another one has taken over.
     type: str
     default: ""
+  _lock_option:
+    description:
+      - Internal. The name of O(lock_timeout) in messages, such as the variable of a role.
+    type: str
+    default: lock_timeout
 notes:
+  - With apt, C(needrestart) is suspended for the change (C(NEEDRESTART_SUSPEND)), since its hook
+    restarts services, container runtimes among them. A warning and RV(services_to_restart) name
+    the services that it would have restarted.
   - Check mode compares the installed with the requested versions, so that its result is right even
     if the repository does not exist yet (O(repository_expected)).
   - dnf holds packages with its plugin C(versionlock), which is installed if it is missing, and
@@ -294,6 +303,13 @@ reasons:
   elements: str
   sample:
     - nvidia-container-toolkit is 1.19.0-1, asked for is 1.20.0-1.
+services_to_restart:
+  description: Services that use files which the change has replaced, as C(needrestart) lists them;
+    empty on a node without it.
+  returned: if packages were changed
+  type: list
+  elements: str
+  sample: [cron.service]
 diff:
   description: The packages before and after, one per line.
   returned: with diff mode
@@ -363,7 +379,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "background": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 3600},
     "package_manager": {"type": "str", "choices": ["auto", *MANAGERS], "default": "auto"},
-    "lock_timeout": {"type": "int", "default": 120},
+    "lock_timeout": {"type": "int", "default": 600},
     **PROXY_ARGUMENTS,
     **STATE_ARGUMENTS,
     # The action plugin sets these: the phase of this call, and what the calls between the two
@@ -373,6 +389,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "_named": {"type": "list", "elements": "str", "default": []},
     "_streams": {"type": "dict", "default": {}},
     "_run": {"type": "str", "default": ""},
+    "_lock_option": {"type": "str", "default": "lock_timeout"},
 }
 
 
@@ -403,6 +420,7 @@ def _run(module: AnsibleModule, store: StateStore) -> Result:
     host = Host(
         lambda: find_manager(params["package_manager"], module_runner(module)),
         params["lock_timeout"],
+        lock_option=params["_lock_option"],
     )
     if params["state"] == "available":
         return find_missing(options, host)

@@ -23,6 +23,22 @@ _STEPS = (
     ("packages are unpacked and configured", {"dpkg", "rpm"}),
     ("packages are downloaded", {"http", "https"}),
 )
+# The locks of package managers; only root can open these files for writing.
+_LOCK_FILES = (
+    "/var/lib/dpkg/lock-frontend",
+    "/var/lib/dpkg/lock",
+    "/var/lib/apt/lists/lock",
+    "/var/cache/apt/archives/lock",
+    "/var/lib/rpm/.rpm.lock",
+    "/usr/lib/sysimage/rpm/.rpm.lock",
+)
+# Their inodes, and the locks that are held with the process of each, of proc_locks(5).
+_LOCK_INODE = re.compile(r"^lock-inode (\d+)$", re.M)
+_HELD = re.compile(
+    r"^\d+: (?:POSIX|FLOCK|OFDLCK) +ADVISORY +WRITE (?P<pid>\d+) "
+    r"[0-9a-f]+:[0-9a-f]+:(?P<inode>\d+) ",
+    re.M,
+)
 # Of proc_pid_stat(5): pid, ppid, starttime and comm.
 _FIELDS = r"s/^\([0-9]*\) (\(.*\)) . \([0-9]*\) \([0-9-]* \)\{17\}\([0-9]*\) .*/\1 \3 \5 \2/p"
 # Of Linux on all platforms, in units of starttime (USER_HZ).
@@ -55,7 +71,8 @@ def look_command(word: str) -> str:
     pattern = shlex.quote(f"[{word[0]}]{word[1:]}")
     return (
         f"grep -ls -- {pattern} /proc/[0-9]*/cmdline; cat /proc/uptime; "
-        f"sed -n {shlex.quote(_FIELDS)} /proc/[0-9]*/stat 2>/dev/null; true"
+        f"sed -n {shlex.quote(_FIELDS)} /proc/[0-9]*/stat 2>/dev/null; "
+        f"stat -c 'lock-inode %i' {' '.join(_LOCK_FILES)} 2>/dev/null; cat /proc/locks; true"
     )
 
 
@@ -74,12 +91,26 @@ def read_job(text: str) -> Job | None:
     if not wrappers:
         return Job(alive=False)
     below = _descendants(wrappers, {pid: one[0] for pid, one in processes.items()})
+    waits = _lock_holder(text, below, {pid: one[2] for pid, one in processes.items()})
+    if waits:
+        return Job(alive=True, step=f"waits for the package manager's lock, held by {waits}")
     for step, names in _STEPS:
         starts = [processes[pid][1] for pid in below if processes[pid][2] in names]
         if starts:
             since = float(uptime[1]) - min(starts) / _TICKS if uptime else -1.0
             return Job(alive=True, step=step, seconds=since if since >= 0 else None)
     return Job(alive=True)
+
+
+def _lock_holder(text: str, below: set[int], names: dict[int, str]) -> str:
+    """Return the foreign process that holds a lock of a package manager; empty if none does."""
+    inodes = set(_LOCK_INODE.findall(text))
+    holders = [int(held["pid"]) for held in _HELD.finditer(text) if held["inode"] in inodes]
+    # The job's own package manager holds one lock after the other.
+    if not holders or any(pid in below for pid in holders):
+        return ""
+    pid = holders[0]
+    return f"{names[pid]} (process {pid})" if pid in names else f"process {pid}"
 
 
 def _descendants(roots: set[int], parents: dict[int, int]) -> set[int]:

@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from tests.testbed import calls, engine, inventory, nodes, repository
 from tests.testbed.fleet import FLEET, Node, chosen
@@ -39,7 +42,9 @@ def demo() -> None:
     counted = calls.count(fleet)
     _step("the fleet")
     _table(fleet, shown, again, counted)
-    say(f"done. Look around: {_hint(fleet)}")
+    say("done. Look around:")
+    for line in _hints(fleet):
+        print(f"  {line}")
     _judge(shown, again)
 
 
@@ -90,8 +95,13 @@ def _table(
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
 
 
-def _hint(fleet: Sequence[Node]) -> str:
-    return f"ansible -i {INVENTORY} all -m ping, docker exec -it {fleet[0].container} bash"
+def _hints(fleet: Sequence[Node]) -> list[str]:
+    """Commands that work as they stand, on a machine that had neither Ansible nor Docker before."""
+    ansible = Path(sys.executable).parent / "ansible"
+    return [
+        shlex.join([str(ansible), "-i", str(INVENTORY), "all", "-m", "ansible.builtin.ping"]),
+        engine.docker_line("exec", "-it", fleet[0].container, "bash"),
+    ]
 
 
 def _judge(shown: dict[str, list[Shown]], again: dict[str, int]) -> None:

@@ -11,6 +11,7 @@ import fcntl
 import functools
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -125,6 +126,17 @@ def docker_argv(*arguments: str) -> list[str]:
         raise TestbedError("no Docker daemon answers")
     command, environment = found
     return ["env", *(f"{key}={value}" for key, value in environment.items()), *command, *arguments]
+
+
+def docker_line(*arguments: str) -> str:
+    """The same as a line for a person's shell, whose PATH and Docker may be others."""
+    found = _access()
+    if found is None:
+        raise TestbedError("no Docker daemon answers")
+    command, environment = found
+    host = environment.get("DOCKER_HOST")
+    words = [*command, *(["-H", host] if host else []), *arguments]
+    return shlex.join([str(which(word) or word) if word in command else word for word in words])
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.testbed.shell import run
+from tests.testbed.shell import TestbedError, run
 
 
 def debian_mirror() -> str | None:
@@ -20,8 +20,16 @@ def debian_mirror() -> str | None:
 
 
 def suites(suite: str) -> list[tuple[str, str]]:
-    """A release's archive and, where this machine knows one, its updates of security."""
-    main = debian_mirror() or "http://deb.debian.org/debian"
+    """A release's archive and, where this machine knows one, its updates of security.
+
+    :raises TestbedError: the sources of this machine name no archive of Debian.
+    """
+    main = debian_mirror()
+    if main is None:
+        raise TestbedError(
+            "the package sources of this machine name no archive of Debian: set "
+            "KUBEGPU_DEBIAN_MIRROR to the address of one, or run apt-get update first"
+        )
     security = os.environ.get("KUBEGPU_DEBIAN_SECURITY_MIRROR") or _address("Debian-Security")
     return [(main, suite), *([(security, f"{suite}-security")] if security else [])]
 

@@ -171,7 +171,8 @@ for word in "$@"; do
     --no-check-for-alternate-installs | --no-rebuild-initramfs | --rebuild-initramfs) ;;
     --disable-nouveau | --no-disable-nouveau | --no-drm | --no-peermem | --no-backup) ;;
     --no-systemd | --systemd | --no-install-libglvnd | --no-distro-scripts) ;;
-    --tmpdir=?* | --log-file-name=?* | --kernel-source-path=?* | --concurrency-level=?*) ;;
+    --tmpdir=?*) tmpdir=${word#*=} ;;
+    --log-file-name=?* | --kernel-source-path=?* | --concurrency-level=?*) ;;
     --module-signing-secret-key=?* | --module-signing-public-key=?* | -j=?*) ;;
     *) usage "$word" ;;
     esac
@@ -188,6 +189,15 @@ if [ -z "$root" ] && [ "$(id -u)" != 0 ]; then
 fi
 if [ -z "$silent" ]; then
     echo "ERROR: Unable to open a terminal: this stand-in asks no question, give --silent" >&2
+    exit 1
+fi
+# As the real one, it unpacks a program and runs it.
+unpacked=$(mktemp -d "${tmpdir:-/tmp}/selfgz.XXXXXX") || exit 1
+trap 'rm -rf "$unpacked"' EXIT
+printf '#!/bin/sh\nexit 0\n' >"$unpacked/nvidia-installer"
+chmod 700 "$unpacked/nvidia-installer"
+if ! "$unpacked/nvidia-installer"; then
+    echo "Signal caught, cleaning up: $unpacked/nvidia-installer cannot be run" >&2
     exit 1
 fi
 mkdir -p "$root/var/log" "$root/usr/bin" || exit 1

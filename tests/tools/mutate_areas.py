@@ -74,6 +74,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_driver/plan/packages _driver/plan/plan",
         "_packages/failures": "_packages/failures _packages/dnf _packages/zypper _packages/apt "
         "plugins/modules/test_package_set.py",
+        "_packages/obstacles": "_packages/obstacles",
         "_packages/apt": "_packages/apt _packages/plan _packages/installed "
         "plugins/modules/test_package_set.py",
         "_packages/dnf": "_packages/dnf _packages/streams plugins/modules/test_package_set.py",

@@ -182,7 +182,8 @@ class Host:
                 "keep every pod of this node from starting.",
                 next_step="Install the NVIDIA container toolkit first, or correct runtime_path.",
             )
-        self.warnings.append(f"{path} does not exist yet: the handler works once it does.")
+        if not (check and self.settings.toolkit_expected):
+            self.warnings.append(f"{path} does not exist yet: the handler works once it does.")
 
     def track(self, path: str) -> str:
         self.signatures.setdefault(path, file_signature(path))

@@ -26,6 +26,8 @@ class Settings:
     restart: bool = False
     restart_timeout: int = PLAIN.restart_timeout
     lock_timeout: float = 180.0
+    #: Whether check mode precedes an installation of the container toolkit.
+    toolkit_expected: bool = False
     #: Fingerprint of the caller's options, stored on the node once they are met.
     fingerprint: str = ""
     distributions: tuple[Distribution, ...] = DISTRIBUTIONS

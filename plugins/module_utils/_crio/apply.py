@@ -38,6 +38,8 @@ class Settings:
     restart_timeout: int = 60
     unit: str = "crio"
     socket: str = CRIO_SOCKET
+    # Whether check mode precedes an installation of the container toolkit.
+    toolkit_expected: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ class CrioRuntime:
                 f"{path} does not exist, and CRI-O does not start with a handler without program.",
                 next_step="Install the NVIDIA container toolkit first, or correct runtime_path.",
             )
-        self.warnings.append(f"{path} does not exist yet: CRI-O would not start with it.")
+        if not self.settings.toolkit_expected:
+            self.warnings.append(f"{path} does not exist yet: CRI-O would not start with it.")
 
     def _check_not_shared(self, path: str) -> None:
         for key, record in self._dependencies.store.records(f"{_KEY}:").items():

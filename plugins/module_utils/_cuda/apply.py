@@ -223,6 +223,7 @@ def _run_runfile(context: Context) -> dict[str, Any]:
             path,
             entry["arguments"],
             params["install_timeout"],
+            entry["temporary"],
         )
     except KubegpuError:
         context.save(record.with_finished(path, installed=False))

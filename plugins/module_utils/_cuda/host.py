@@ -10,6 +10,7 @@ A runner and a reader are passed in. Paths are absolute paths of the node; with 
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING
 from .._core.errors import KubegpuError
 from .._host.command import Result, Runner
 from .._host.files import FileState, write_file
-from .._nvidia.runfile import CUDA_LOG, uninstall_arguments
+from .._host.temporary import unpacking
+from .._nvidia.runfile import CUDA_LOG, uninstall_arguments, unpacked_in
 from .compiler import PROGRAM, CompileTest, check_release, explain_compile, other_host_compilers
 from .config_files import LINK, PREFIX
 from .installer import explain_installer
@@ -103,20 +105,34 @@ class CudaNode:
     # Installer and uninstaller.
 
     def install(
-        self, version: str, file: str, path: str, arguments: Sequence[str], limit: int
+        self,
+        version: str,
+        file: str,
+        path: str,
+        arguments: Sequence[str],
+        limit: int,
+        temporary: str = "",
     ) -> None:
         """Run CUDA's installer; remove its folder if it fails.
 
         The installer changes the link, which is restored: a later phase sets it.
 
         :param limit: seconds after which the installer is stopped.
+        :param temporary: where it unpacks itself; empty: beside the cached file.
         :raises KubegpuError: it failed.
         """
         self._check_folder(path)
         before = self._target()
-        result = self.run(
-            ["sh", file, *(self._below(argument, path) for argument in arguments)], timeout=limit
-        )
+        with contextlib.ExitStack() as stack:
+            root = self.reader.root
+            more, environment = unpacked_in(
+                temporary or stack.enter_context(unpacking(root, f"cuda-{version}"))
+            )
+            result = self.run(
+                ["sh", file, *(self._below(argument, path) for argument in arguments), *more],
+                timeout=limit,
+                environment=environment,
+            )
         if self._target() != before:
             self.change_link(restore_link(LINK, before))
         if result.ok and self.reader.exists(f"{path}/bin/nvcc"):

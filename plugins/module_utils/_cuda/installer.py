@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from .._core.errors import KubegpuError
+from .._host.temporary import UNPACKED
 
 
 def explain_installer(version: str, path: str, output: str, log: str) -> KubegpuError:
@@ -24,8 +25,8 @@ def explain_installer(version: str, path: str, output: str, log: str) -> Kubegpu
         return KubegpuError(
             f"The installer of CUDA {version} has too little disk space.",
             evidence="\n".join(relevant[-5:]),
-            next_step=f"Free about 10 GB on the file systems of {path} and of /tmp, or name "
-            "another folder to unpack in: temporary.",
+            next_step=f"Free about 10 GB on the file systems of {path} and of {UNPACKED}, or "
+            "name another folder to unpack in: temporary.",
         )
     return KubegpuError(
         f"The installer of CUDA {version} failed; {path} is as it was.",

@@ -395,7 +395,8 @@ def _runfiles(
                 "file": given.get("path"),
                 "remote": bool(given.get("remote", False)),
                 "checksum": given.get("checksum"),
-                "arguments": cuda_arguments(one.path, temporary=request.temporary or None),
+                "arguments": cuda_arguments(one.path),
+                "temporary": request.temporary,
                 "reason": one.reason,
                 "name": shown(named.name),
             }

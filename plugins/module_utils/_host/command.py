@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
+# Of the programs that are run, whatever the node's own is: what they write is read by apt's user,
+# by container runtimes and by users.
+_UMASK = 0o022
 # Parsed output must not depend on the user's locale.
 C_LOCALE = {"LC_ALL": "C", "LANG": "C", "LANGUAGE": "C"}
 TIMED_OUT = 124
@@ -105,6 +108,7 @@ def module_runner(module: AnsibleModule) -> Runner:
                 expand_user_and_vars=False,
                 errors="surrogateescape",
                 before_communicate_callback=deadline.watch,
+                umask=_UMASK,
             )
         finally:
             deadline.end()

@@ -152,7 +152,7 @@ def write_file(desired: FileState) -> tuple[str, ...]:
         _sync_directory(os.path.dirname(desired.path))
         return ()
     folder = os.path.dirname(desired.path)
-    made = _make_directories(folder)
+    made = make_directories(folder)
     temporary = None
     try:
         descriptor, temporary = tempfile.mkstemp(
@@ -279,7 +279,7 @@ def locked(path: str, timeout: float = 60.0, *, folder_mode: int = 0o755) -> Ite
     deadline = time.monotonic() + timeout
     made: tuple[str, ...] = ()
     while True:
-        folders = _make_directories(os.path.dirname(path), folder_mode)
+        folders = make_directories(os.path.dirname(path), folder_mode)
         made += tuple(new for new in folders if new not in made)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -359,8 +359,12 @@ def _unlink_quietly(path: str | None) -> None:
             os.unlink(path)
 
 
-def _make_directories(folder: str, mode: int = 0o755) -> tuple[str, ...]:
-    """Create missing directories, ``folder`` with ``mode``, its parents with 0755."""
+def make_directories(folder: str, mode: int = 0o755) -> tuple[str, ...]:
+    """Create missing directories, ``folder`` with ``mode``, its parents with 0755.
+
+    :returns: those that were created, outermost first. The umask does not change their modes: apt
+        reads keys as a user of its own, and containers can have another root.
+    """
     missing = []
     desired = folder
     while folder and not os.path.isdir(folder):
@@ -369,7 +373,12 @@ def _make_directories(folder: str, mode: int = 0o755) -> tuple[str, ...]:
     made: list[str] = []
     for path in reversed(missing):
         try:
-            os.mkdir(path, mode if path == desired else 0o755)
+            # Not by chmod afterwards: a run that is killed in between would leave another mode.
+            umask = os.umask(0)
+            try:
+                os.mkdir(path, mode if path == desired else 0o755)
+            finally:
+                os.umask(umask)
         except FileExistsError:
             continue
         except OSError as error:

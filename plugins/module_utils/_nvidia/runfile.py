@@ -166,7 +166,6 @@ def install_arguments(
     running: bool = False,
     compute_only: bool = False,
     kernel: str | None = None,
-    temporary: str | None = None,
 ) -> list[str]:
     """Return the arguments for a driver's file.
 
@@ -174,7 +173,6 @@ def install_arguments(
     :param load: whether the installer may load the module that it built.
     :param running: whether a driver is loaded that stays until the node is rebooted.
     :param kernel: build for this kernel, not for the one that runs.
-    :param temporary: unpack there, where /tmp is too small or may not execute.
     """
     branch = int(version.partition(".")[0])
     if kernel_module not in _DIRECTORIES:
@@ -199,9 +197,16 @@ def install_arguments(
     arguments.append("--no-x-check")
     if kernel:
         arguments.append(f"--kernel-name={kernel}")
-    if temporary:
-        arguments.append(f"--tmpdir={temporary}")
     return arguments
+
+
+def unpacked_in(folder: str) -> tuple[list[str], dict[str, str]]:
+    """Return argument and environment for an installer that unpacks and runs itself there.
+
+    Its shell script reads the variable, and the program in it the option (the README of the driver
+    580; the CUDA installation guide 13).
+    """
+    return [f"--tmpdir={folder}"], {"TMPDIR": folder}
 
 
 def beside_nouveau(version: str) -> list[str]:
@@ -221,9 +226,6 @@ def uninstall_arguments(uninstaller: str = UNINSTALLER) -> list[str]:
     return [uninstaller, "--silent"]
 
 
-def cuda_arguments(path: str, *, temporary: str | None = None) -> list[str]:
+def cuda_arguments(path: str) -> list[str]:
     """Return the arguments for CUDA's file: the toolkit into ``path``, never the driver."""
-    arguments = ["--silent", "--toolkit", f"--toolkitpath={path}", "--override", "--no-man-page"]
-    if temporary:
-        arguments.append(f"--tmpdir={temporary}")
-    return arguments
+    return ["--silent", "--toolkit", f"--toolkitpath={path}", "--override", "--no-man-page"]

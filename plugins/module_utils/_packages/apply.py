@@ -18,9 +18,9 @@ from .._core.errors import KubegpuError
 from .._record.store import StateStore
 from . import preserve
 from . import streams as modules
-from .failures import explain
 from .host import Host
 from .manager import Changes, Database
+from .needrestart import services_to_restart, warning
 from .options import Options
 from .plan import missing, not_available, plan_absent, shown, verify, without
 from .read import (
@@ -278,7 +278,16 @@ def finish(options: Options, host: Host, store: StateStore) -> Result:
     else:
         _drop_record(options, store, record, packages)
     changed = {name: packages.get(name, Package()) for name in plan.after}
-    return Result({"changed": True, "packages": _public(changed)})
+    services = services_to_restart(host.manager.run)
+    if services:
+        options.warn(warning(services))
+    return Result(
+        {
+            "changed": True,
+            "packages": _public(changed),
+            "services_to_restart": list(services),
+        }
+    )
 
 
 def _failed(
@@ -297,12 +306,15 @@ def _failed(
     ]
     for argv in host.manager.mark_commands(released, (), version_only):
         host.run_unlocked(argv)
-    error = explain(options.failure, f"The package set {options.name}")
+    wanted = options.request.packages if options.present else {}
+    error = host.explain(options.failure, f"The package set {options.name}", wanted)
     available = host.manager.available(sorted(options.request.packages))
     restore_streams(host, options.streams)
     unknown = missing(plan, available) if options.present else ()
     if unknown:
-        return not_available(unknown, plan, available, error.evidence or str(error))
+        text = error.evidence or str(error)
+        seen = host.circumstances(text, plan.install, missing=True)
+        return not_available(unknown, plan, available, text, seen)
     return error
 
 

@@ -15,8 +15,12 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.errors import InputError
+from .._host.access import Barrier, barrier, sandbox_user
 from .._host.command import Result, Runner
+from .._host.files import glob_files
+from .._host.reader import NodeReader
 from .manager import Changes, Database, Isolated, Simulation, WithoutStreams
+from .obstacles import Obstacle, parse_policy, parse_preferences, pinned
 from .types import ABSENT, BROKEN, CONFIGURATION, INSTALLED, Package
 
 _LISTS_APART = """\
@@ -46,6 +50,8 @@ _FORMAT = r"\t".join(
 
 
 _FIELDS = 9
+# Of a source entry, in both formats.
+_SIGNED_BY = re.compile(r"^(?!#).*?\bsigned-by\s*[=:]\s*(/[^\s\],]+)", re.IGNORECASE | re.MULTILINE)
 
 
 # Packages of the node's own architecture; names of other architectures contain a colon.
@@ -75,6 +81,7 @@ class Apt(WithoutStreams):
     replaces = False
     marks_of_held = True
     broken_sources = "The list of sources could not be read"
+    remove_kernels = "apt-get autoremove --purge"
 
     def __init__(self, run: Runner) -> None:
         self._run = run
@@ -131,6 +138,12 @@ class Apt(WithoutStreams):
 
     def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
         return pinning(self.run, names)
+
+    def obstacles(self, wanted: Mapping[str, str | None]) -> tuple[Obstacle, ...]:
+        return obstacles(self.run, wanted)
+
+    def unreadable_keys(self) -> tuple[Barrier, ...]:
+        return unreadable_keys(self.run)
 
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         return () if packages.get(_HELPER, Package()).installed else (_HELPER,)
@@ -300,6 +313,36 @@ def pinning(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
         if re.search(r"^ ?/etc/apt/preferences(?:\.d/|\s)", text, re.MULTILINE):
             found.append(name)
     return tuple(found)
+
+
+def obstacles(run: Runner, wanted: Mapping[str, str | None]) -> tuple[Obstacle, ...]:
+    """Return the pins that keep packages from being installed.
+
+    :param wanted: packages and their requested versions (None: any); other words are ignored.
+    """
+    policies = parse_policy(run(["apt-cache", "policy", *wanted]).stdout)
+    reader = NodeReader()
+    pins = tuple(
+        pin
+        for path in ("/etc/apt/preferences", *glob_files("/etc/apt/preferences.d/*"))
+        for pin in parse_preferences(path, reader.read_text(path) or "")
+    )
+    asked = {name: version for name, version in wanted.items() if version is not None}
+    return pinned(policies, pins, asked)
+
+
+def unreadable_keys(run: Runner) -> tuple[Barrier, ...]:
+    """Return what keeps apt's own user from the keys of its sources and from ``trusted.gpg``."""
+    user = sandbox_user(run)
+    if not user:
+        return ()
+    reader = NodeReader()
+    sources = ("/etc/apt/sources.list", *glob_files("/etc/apt/sources.list.d/*"))
+    texts = [reader.read_text(path) or "" for path in sources]
+    named = [path for text in texts for path in _SIGNED_BY.findall(text)]
+    trusted = ("/etc/apt/trusted.gpg", *glob_files("/etc/apt/trusted.gpg.d/*"))
+    found = [barrier(run, path, user) for path in dict.fromkeys((*named, *trusted))]
+    return tuple(dict.fromkeys(one for one in found if one is not None))
 
 
 def mark_commands(

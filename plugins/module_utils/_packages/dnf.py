@@ -16,7 +16,14 @@ from . import streams as _streams
 from .installed import read_versionlock, read_versionlock_toml
 from .manager import Changes, Database, Isolated, Simulation
 from .module_files import FOLDER, parse_module_file
-from .types import Package
+from .obstacles import (
+    Obstacle,
+    excluded,
+    of_other_stream,
+    parse_excludes,
+    parse_providing_streams,
+)
+from .types import Package, fits
 
 # The name of the plugin's package differs between distributions; this capability does not.
 _PLUGIN = "dnf-command(versionlock)"
@@ -36,6 +43,13 @@ _REPLACES = re.compile(
     r"\s+replacing\s+(?P<name>\S+?)(?:\.|\s+)(?:noarch|x86_64|aarch64|i\d86)\s+\S+"
 )
 _COMPLAINT = re.compile(r"error|fail|ignoring repositories|cannot", re.IGNORECASE)
+# Packages of modules that are not enabled are offered, too.
+_ALL_STREAMS = "--setopt=*.module_hotfixes=1"
+_EXCLUDES = (
+    *("sh", "-c"),
+    "grep -EHs '^[[:space:]]*exclude(pkgs)?[[:space:]]*=' "
+    "/etc/dnf/dnf.conf /etc/yum.repos.d/*.repo",
+)
 _DONE = re.compile(r"Operation aborted(?: by the user)?\.")
 
 
@@ -52,10 +66,12 @@ class Dnf(_rpm.RpmManager):
         '&& { echo "dnf: its lock is held by process $pid" >&2; exit 1; }; exit 0',
     )
     broken_sources = "Parsing file"
+    remove_kernels = "dnf remove --oldinstallonly"
     lock_file = "/etc/dnf/plugins/versionlock.list"
     # What differs between the two.
     program = "dnf"
     all_versions: tuple[str, ...] = ("--showduplicates",)
+    without_excludes = "--setopt=disable_excludes=all"
     without_plugin: tuple[str, ...] = ("--disableplugin=versionlock",)
     mark: tuple[str, ...] = ("mark", "remove")
     has_streams: bool = True
@@ -82,10 +98,15 @@ class Dnf(_rpm.RpmManager):
         )
 
     def available(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        return self._offered(names)
+
+    def _offered(self, names: Sequence[str], *options: str) -> dict[str, tuple[str, ...]]:
+        """Return the versions of packages in repositories, read with further options of dnf."""
         if not names:
             return {}
         answer = self._dnf(
             *self.without_plugin,
+            *options,
             *("repoquery", "--available", *self.all_versions, "--queryformat", _LISTING, *names),
         )
         lines = [line.split("\t") for line in answer.stdout.splitlines()]
@@ -157,6 +178,22 @@ class Dnf(_rpm.RpmManager):
         return Simulation(
             Result(0 if done else answer.rc, answer.stdout, answer.stderr), removed, incoming
         )
+
+    def obstacles(self, wanted: Mapping[str, str | None]) -> tuple[Obstacle, ...]:
+        names = sorted(wanted)
+        offered = self._offered(names)
+        every = self._offered(names, self.without_excludes)
+        hidden = _hidden(wanted, every, offered)
+        found = [*excluded(hidden, parse_excludes(self.run(_EXCLUDES).stdout))] if hidden else []
+        if self.has_streams:
+            all_streams = self._offered(names, self.without_excludes, _ALL_STREAMS)
+            others = _hidden(wanted, all_streams, every)
+            having = {
+                name: parse_providing_streams(self._dnf("module", "provides", name).stdout)
+                for name in others
+            }
+            found.extend(of_other_stream(others, having))
+        return (*found, *self.locks_of(wanted, f"{self.program} versionlock list"))
 
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         if not hold or self._dnf("--disablerepo=*", "versionlock", "list").ok:
@@ -239,6 +276,7 @@ class Dnf5(Dnf):
     lock_file = "/etc/dnf/versionlock.toml"
     program = "dnf5"
     all_versions: tuple[str, ...] = ()
+    without_excludes = "--setopt=disable_excludes=*"
     without_plugin: tuple[str, ...] = ()
     mark: tuple[str, ...] = ("mark", "dependency")
     # Fedora has had no modules since release 39.
@@ -252,6 +290,23 @@ class Dnf5(Dnf):
 
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         return ()
+
+
+def _hidden(
+    wanted: Mapping[str, str | None],
+    every: Mapping[str, Sequence[str]],
+    offered: Mapping[str, Sequence[str]],
+) -> dict[str, list[str]]:
+    """Return the requested versions in ``every``, of packages of which ``offered`` has none.
+
+    A repository that is excluded on purpose hides nothing that another one offers.
+    """
+    found = {
+        name: [one for one in every.get(name, ()) if fits(version, one)]
+        for name, version in wanted.items()
+        if not any(fits(version, one) for one in offered.get(name, ()))
+    }
+    return {name: versions for name, versions in found.items() if versions}
 
 
 def _spec(name: str, version: str | None) -> str:

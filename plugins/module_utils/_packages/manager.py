@@ -14,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .._host.access import Barrier
 from .._host.command import Result, Runner
+from .obstacles import Obstacle
 from .types import Package
 
 
@@ -108,6 +110,8 @@ class PackageManager(Protocol):
     marks_of_held: bool
     # Whether the manager has modules with streams.
     has_streams: bool
+    # Command that removes the kernels that are not used any more.
+    remove_kernels: str
 
     @property
     def run(self) -> Runner: ...
@@ -144,6 +148,15 @@ class PackageManager(Protocol):
 
     def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the packages whose configuration would keep pinning versions after removal."""
+
+    def obstacles(self, wanted: Mapping[str, str | None]) -> tuple[Obstacle, ...]:
+        """Return the settings that keep these packages from being installed.
+
+        :param wanted: packages and their requested versions (None: any).
+        """
+
+    def unreadable_keys(self) -> tuple[Barrier, ...]:
+        """Return what keeps the manager from the keys of its repositories."""
 
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         """Return the missing packages that changing or holding packages needs."""

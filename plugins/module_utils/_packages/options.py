@@ -29,7 +29,7 @@ class Options:
     check_mode: bool = False
     update_cache: bool = True
     repository_expected: bool = True
-    lock_timeout: int = 120
+    lock_timeout: int = 600
     preserve: tuple[str, ...] = ()
     warn: Callable[[str], None] = field(default=lambda _text: None, compare=False)
     run: str = ""

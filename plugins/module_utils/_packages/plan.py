@@ -14,7 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .._core.errors import InputError, KubegpuError
-from .failures import cause_of
+from .failures import NOTHING_SEEN, Circumstances, cause_of
+from .obstacles import joined
 from .types import (
     ANY,
     BROKEN,
@@ -395,22 +396,37 @@ def shown(packages: Mapping[str, Package]) -> str:
 
 
 def not_available(
-    names: Sequence[str], plan: Plan, available: Mapping[str, Sequence[str]], refresh: str
+    names: Sequence[str],
+    plan: Plan,
+    available: Mapping[str, Sequence[str]],
+    refresh: str,
+    circumstances: Circumstances = NOTHING_SEEN,
 ) -> KubegpuError:
     """Return the error for versions that are not available.
 
     :param refresh: errors of the last refresh of the package lists.
+    :param circumstances: what the node shows: a setting can hide what a repository has.
     """
     wanted = ", ".join(f"{name} {plan.install[name] or ''}".rstrip() for name in names)
-    cause, next_step = cause_of(refresh) or (
-        "",
-        "Ask for a version that is available, or correct the repository.",
+    hidden = joined(circumstances.obstacles) if circumstances.obstacles else None
+    cause, next_step = (
+        hidden
+        or cause_of(refresh, circumstances)
+        or (
+            "",
+            "Ask for a version that is available, or correct the repository.",
+        )
     )
     seen = "; ".join(
         f"{name}: {', '.join(available.get(name, ())) or 'no version at all'}" for name in names
     )
     return KubegpuError(
-        f"No package list of this node has {wanted}." + (f" {cause}" if cause else ""),
+        (
+            f"{wanted} cannot be installed."
+            if hidden
+            else f"No package list of this node has {wanted}."
+        )
+        + (f" {cause}" if cause else ""),
         evidence=f"available are: {seen}" + (f"\n{refresh}" if refresh else ""),
         next_step=next_step,
     )

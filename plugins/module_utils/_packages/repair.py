@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 from .._core.errors import KubegpuError
 from . import streams as modules
-from .failures import explain
 from .host import Host
 from .plan import uncovered
 from .read import broken_packages
@@ -31,7 +30,7 @@ def wait_for_lock(host: Host, name: str, pending: bool) -> None:
     answer = host.run_unlocked(host.manager.lock_command)
     if host.manager.locked(answer):
         which = ", which an earlier run began" if pending else ""
-        raise explain(answer.last_output(), f"The package set {name}{which}")
+        raise host.explain(answer.last_output(), f"The package set {name}{which}")
 
 
 def repair(host: Host, plan: Plan, broken: Mapping[str, str], announced: Sequence[str]) -> None:
@@ -63,7 +62,7 @@ def repair(host: Host, plan: Plan, broken: Mapping[str, str], announced: Sequenc
         [name for name in still if name in own], uncovered(plan, still)
     )
     if host.interrupted() or left_over:
-        raise explain(
+        raise host.explain(
             failed[0].last_output(),
             f"Repairing half-configured packages ({', '.join(broken) or 'interrupted dpkg'})",
         )
@@ -83,7 +82,7 @@ def mark(
     for argv in commands:
         answer = host.run_unlocked(argv)
         if not answer.ok:
-            raise explain(answer.last_output(), f"Marking the packages of {name}")
+            raise host.explain(answer.last_output(), f"Marking the packages of {name}")
 
 
 def release(host: Host, names: Sequence[str]) -> None:
@@ -106,7 +105,7 @@ def _release(host: Host, names: Sequence[str]) -> None:
     for argv in host.manager.mark_commands((), names, ()):
         answer = host.run_unlocked(argv)
         if not answer.ok:
-            raise explain(answer.last_output(), f"Releasing {', '.join(names)}")
+            raise host.explain(answer.last_output(), f"Releasing {', '.join(names)}")
     still = host.manager.read(names).packages if names else {}
     held = [name for name in names if still.get(name, Package()).held]
     if held:
@@ -125,7 +124,9 @@ def switch_streams(host: Host) -> None:
         answer = host.run_unlocked(argv, timeout=300)
         if not answer.ok:
             restore_streams(host, before)
-            raise explain(answer.last_output(), f"Switching to {modules.shown(changes).strip()}")
+            raise host.explain(
+                answer.last_output(), f"Switching to {modules.shown(changes).strip()}"
+            )
 
 
 def restore_streams(host: Host, earlier: Mapping[str, str]) -> None:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cmp_to_key
 
 from .._core.errors import KubegpuError
+from .._host.access import Barrier
 from .._host.command import Result, Runner
 from .installed import is_locked
 from .manager import Database
+from .obstacles import Obstacle, locked_names
 from .types import BROKEN, INSTALLED, SEVERAL, Package
 
 _FORMAT = r"%{NAME}\t%{ARCH}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{INSTALLTIME}\n"
@@ -359,6 +361,21 @@ class RpmManager:
         return edited(self.run, names)
 
     def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
+    def locks_of(self, wanted: Mapping[str, str | None], command: str) -> tuple[Obstacle, ...]:
+        """Return the locks that hold these packages.
+
+        :param command: shows the locks.
+        """
+        patterns = self.patterns(self.locks())
+        names = [
+            name for name, version in wanted.items() if is_locked(name, version or "", patterns)
+        ]
+        return locked_names(names, self.lock_file, command)
+
+    def unreadable_keys(self) -> tuple[Barrier, ...]:
+        # rpm and its managers read keys as root.
         return ()
 
     def repair_commands(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:

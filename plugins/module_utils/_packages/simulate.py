@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from .._core.errors import KubegpuError
 from . import streams as modules
-from .failures import explain
 from .host import Host
 from .manager import Database, Simulation
 from .options import Options
@@ -68,7 +67,8 @@ def resolve(
     absent_streams = host.missing_streams()
     if absent_streams and not may_be_missing:
         available_streams = host.available_streams(host.streams)
-        raise modules.not_offered(absent_streams, available_streams, refresh_errors)
+        seen = host.circumstances(refresh_errors, {})
+        raise modules.not_offered(absent_streams, available_streams, refresh_errors, seen)
     if absent_streams or (not plan.install and not plan.to_remove):
         return Resolution()
     available = host.manager.available(list(plan.install))
@@ -76,7 +76,9 @@ def resolve(
     if unknown:
         if may_be_missing:
             return Resolution()
-        raise not_available(unknown, plan, available, refresh_errors)
+        wanted = {name: plan.install[name] for name in unknown}
+        seen = host.circumstances(refresh_errors, wanted, missing=True)
+        raise not_available(unknown, plan, available, refresh_errors, seen)
     versions = exact(plan.install, available)
     install = {name: version for name, version in versions.items() if name not in plan.unrequested}
     unrequested = {name: versions[name] for name in versions if name in plan.unrequested}
@@ -89,7 +91,8 @@ def resolve(
         # The same play can repair sources that the package manager refuses.
         if may_be_missing and host.manager.broken_sources in output:
             return Resolution()
-        raise explain(output, f"The package set {options.name} (dry run)")
+        doing = f"The package set {options.name} (dry run)"
+        raise host.explain(output, doing, resolution.install)
     return resolution
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from .._core.errors import InputError, KubegpuError
-from .failures import cause_of
+from .failures import NOTHING_SEEN, Circumstances, cause_of
 from .module_files import DISABLED, NONE, module_file
 from .types import StreamRecord, Streams
 
@@ -81,17 +81,21 @@ def without_unavailable(streams: Streams, offered: Mapping[str, Sequence[str]]) 
 
 
 def not_offered(
-    names: Sequence[str], offered: Mapping[str, Sequence[str]], refresh: str
+    names: Sequence[str],
+    offered: Mapping[str, Sequence[str]],
+    refresh: str,
+    circumstances: Circumstances = NOTHING_SEEN,
 ) -> KubegpuError:
     """Return the error for streams that no repository has.
 
     :param refresh: errors of the last refresh of the package lists.
+    :param circumstances: what the node shows of these errors.
     """
     seen = "; ".join(
         f"{module}: {', '.join(offered.get(module, ())) or 'no such module'}"
         for module in dict.fromkeys(name.partition(":")[0] for name in names)
     )
-    cause, next_step = cause_of(refresh) or (
+    cause, next_step = cause_of(refresh, circumstances) or (
         "",
         "Ask for a stream that is there, or correct the repository.",
     )

@@ -15,6 +15,7 @@ from .._host.command import Result
 from . import rpm as _rpm
 from .installed import read_zypp_locks
 from .manager import Changes, Database, Isolated, Simulation, WithoutStreams
+from .obstacles import Obstacle
 from .types import Package
 
 _AUTOMATIC = "/var/lib/zypp/AutoInstalled"
@@ -50,6 +51,7 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
     # Each commit removes the automatic mark of all locked packages.
     marks_of_held = False
     lock_file = "/etc/zypp/locks"
+    remove_kernels = "zypper purge-kernels"
 
     def locked(self, answer: Result) -> bool:
         return answer.rc == _LOCKED or (not answer.ok and "transaction lock" in answer.stderr)
@@ -101,6 +103,9 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
         return Simulation(
             Result(answer.rc, messages(answer.stdout), answer.stderr), removed, incoming
         )
+
+    def obstacles(self, wanted: Mapping[str, str | None]) -> tuple[Obstacle, ...]:
+        return self.locks_of(wanted, "zypper locks")
 
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         return ()

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.changed_parts import changed_parts
-from .._core.errors import RolledBackError
+from .._core.errors import InputError, RolledBackError
 from .._core.redact_lines import redact_lines
+from .._host.access import barrier, sandbox_user
 from .._host.command import Runner
 from .._host.files import FileState, read_file
 from .._host.reader import NodeReader
@@ -44,6 +45,8 @@ def apply(options: Options, run: Runner, store: StateStore) -> Result:
         request = replace(request, key=_download(request, options.key_url))
     # Before the node is locked: no other run waits for the check of what a server sent.
     check(request)
+    if request.present and request.format.sandboxed:
+        _check_access(run, request)
     if options.check_mode:
         changes, plan_ = _plan(request, store, options.architecture)
         ring = _plan_ring(run, request, store, plan_)
@@ -87,6 +90,24 @@ def _download(request: Request, url: str) -> str:
         "no_proxy": request.no_proxy,
     }
     return download_key(url, proxies, request.ca_file).decode("utf-8", "surrogateescape")
+
+
+def _check_access(run: Runner, request: Request) -> None:
+    """Check that the package manager's own user can enter the folder of the key.
+
+    :raises InputError: it cannot, so that each signature of the repository would be refused.
+    """
+    user = sandbox_user(run)
+    # A key of our own is written with a mode that lets everybody read it.
+    path = request.keyring or request.key_file.rpartition("/")[0]
+    found = barrier(run, path, user) if user else None
+    if found is not None:
+        raise InputError(
+            f"{request.format.name} reads keys as the user {user}, which cannot read "
+            f"{request.signed_by}; nothing was changed.",
+            evidence=found.shown(),
+            next_step=f"Run {found.command()}, then run again.",
+        )
 
 
 def _plan(request: Request, store: StateStore, architecture: str) -> tuple[list[FileChange], Plan]:

@@ -34,6 +34,7 @@ class AptFormat:
     suite = "$(ARCH)/"
     source_file = re.compile(r"[A-Za-z0-9._-]+\.(?:list|sources)\Z")
     keyring = False
+    sandboxed = True
 
     @property
     def more_sources(self) -> tuple[str, ...]:

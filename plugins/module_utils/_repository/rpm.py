@@ -37,6 +37,7 @@ class RpmFormat:
     suite = "$basearch"
     source_file = re.compile(r"[^/]+\.repo\Z")
     keyring = True
+    sandboxed = False
     more_sources = ()
 
     def sources_file(self, name: str) -> str:

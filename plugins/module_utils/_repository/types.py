@@ -51,6 +51,10 @@ class Format(Protocol):
         """Return whether the node has one keyring for all repositories."""
 
     @property
+    def sandboxed(self) -> bool:
+        """Return whether the manager reads keys as another user than root."""
+
+    @property
     def more_sources(self) -> tuple[str, ...]:
         """Return the source files in other directories."""
 

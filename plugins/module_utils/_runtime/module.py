@@ -27,6 +27,7 @@ CRI_ARGUMENTS: dict[str, dict[str, Any]] = {
     "runtime_path": {"type": "path", "default": RUNTIME_PATH},
     "restart": {"type": "bool", "default": False},
     "restart_timeout": {"type": "int", "default": 60},
+    "toolkit_expected": {"type": "bool", "default": False},
     "tomlkit_archive": {"type": "str", "no_log": True},
 }
 

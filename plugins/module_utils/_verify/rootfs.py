@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._core.errors import KubegpuError
-from .._host.files import locked
+from .._host.files import locked, make_directories
 
 # Not in /tmp or /run, which many nodes mount with noexec.
 BASE = "/var/lib/kubegpu-verify"
@@ -44,13 +44,14 @@ class TemporaryRoot:
         self._remove(self.path)
         try:
             self._make_base()
+            # A container's users enter these, its root too if that is another user of the node.
             for name in _FOLDERS:
-                os.makedirs(os.path.join(self.path, name), exist_ok=True)
+                make_directories(os.path.join(self.path, name))
             for name in _MERGED:
                 target = os.path.join(self.path, name)
                 if os.path.islink(f"/{name}") and not os.path.lexists(target):
                     os.symlink(os.readlink(f"/{name}").lstrip("/"), target)
-                    os.makedirs(os.path.realpath(target), exist_ok=True)
+                    make_directories(os.path.realpath(target))
         except OSError as error:
             raise _unwritable(self.base, error) from error
 
@@ -59,7 +60,7 @@ class TemporaryRoot:
 
         :raises OSError: others can.
         """
-        os.makedirs(self.base, mode=0o700, exist_ok=True)
+        make_directories(self.base, 0o700)
         status = os.lstat(self.base)
         if (
             not stat.S_ISDIR(status.st_mode)
@@ -76,7 +77,7 @@ class TemporaryRoot:
             target = os.path.join(self.path, path.lstrip("/"))
             try:
                 if os.path.isfile(path) and not os.path.exists(target):
-                    os.makedirs(os.path.dirname(target), exist_ok=True)
+                    make_directories(os.path.dirname(target))
                     shutil.copyfile(path, target)
                     os.chmod(target, 0o755)
             except OSError as error:

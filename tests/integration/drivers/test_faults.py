@@ -129,7 +129,7 @@ def full(node):
 def test_disk_full(node, full):
     run = apply(node, **WISH)
     assert run.status != 0
-    assert "The disk of this node is full" in words(run)
+    assert "The file system /usr/src of this node has too little free space" in words(run)
     assert "Next step" in words(run)
     # Space is made; what was unpacked stays.
     shell(node, "mount -o remount,size=200M /usr/src")

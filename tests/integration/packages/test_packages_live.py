@@ -314,6 +314,62 @@ def test_a_full_disk_is_named(ready):
     assert ready.present()["changed"]
 
 
+@pytest.mark.full(why="another fault of an install; unit tests have the output of apt")
+def test_a_pin_is_named_with_its_file(ready):
+    """Public report 9."""
+    pin = ready.root / "etc/apt/preferences.d/12-apt-pin.pref"
+    pin.write_text(
+        "Package: nvidia-container-toolkit* libnvidia-container*\n"
+        "Pin: release *\n"
+        "Pin-Priority: -1\n"
+    )
+    try:
+        answer = ready.task("package_set", name="toolkit", packages=SET)
+    finally:
+        pin.unlink()
+    assert answer["failed"], answer
+    assert "/etc/apt/preferences.d/12-apt-pin.pref" in answer["msg"]
+    assert "priority -1" in answer["msg"] and "1.20.0-1" in answer["msg"]
+
+
+@pytest.mark.full(why="another fault of a repository; unit tests have stand-ins of the programs")
+def test_a_folder_of_keys_that_only_root_enters_is_named(bare):
+    """Public report 5: root's umask was 077 when somebody made it."""
+    folder = bare.root / "etc/apt/keyrings"
+    mode = folder.stat().st_mode
+    folder.chmod(0o700)
+    try:
+        answer = bare.task("package_repository", **bare.repository())
+    finally:
+        folder.chmod(mode)
+    assert answer["failed"], answer
+    assert answer["evidence"] == "the folder /etc/apt/keyrings has mode 0700"
+
+
+@pytest.mark.full(why="the hook of apt; a unit test has the environment of the module")
+def test_the_hook_of_needrestart_is_suspended_and_what_waits_is_listed(ready):
+    """Public report 11: a stand-in for the hook records what it is told."""
+    hook, program = (
+        ready.root / "etc/apt/apt.conf.d/99needrestart",
+        ready.root / "usr/sbin/needrestart",
+    )
+    hook.write_text('DPkg::Post-Invoke {"env > /root/needrestart-env";};\n')
+    program.write_text("#!/bin/sh\necho NEEDRESTART-SVC: standin.service\n")
+    program.chmod(0o755)
+    try:
+        answer = ready.task("package_set", name="toolkit", packages=SET)
+        seen = (ready.root / "root/needrestart-env").read_text()
+        detached = ready.task("package_set", name="toolkit", state="absent", background=True)
+        again = (ready.root / "root/needrestart-env").read_text()
+    finally:
+        for path in (hook, program, ready.root / "root/needrestart-env"):
+            path.unlink(missing_ok=True)
+    assert not answer.get("failed") and not detached.get("failed"), (answer, detached)
+    assert "NEEDRESTART_SUSPEND=1" in seen.splitlines()
+    assert "NEEDRESTART_SUSPEND=1" in again.splitlines()
+    assert answer["services_to_restart"] == ["standin.service"]
+
+
 OF_DRIVERS = pytest.mark.full(why="a failing build; test_faults of the stage drivers has one")
 
 

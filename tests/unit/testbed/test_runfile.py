@@ -28,6 +28,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.runfile impo
     install_arguments,
     parse_name,
     uninstall_arguments,
+    unpacked_in,
 )
 from tests.testbed.runfile import FAILURES, write
 
@@ -143,9 +144,9 @@ def test_options_that_it_does_not_know(run, tmp_path, version, arguments, option
 def test_our_arguments_are_known_to_every_branch(run, tmp_path, version):
     arguments = install_arguments(
         version, "proprietary", True, load=False, running=True, compute_only=True, kernel=KERNEL,
-        temporary="/var/tmp",
     )  # fmt: skip
-    done = run(write(tmp_path, version), *arguments)
+    more, _environment = unpacked_in(str(tmp_path))
+    done = run(write(tmp_path, version), *arguments, *more)
     assert done.returncode == 0, done.stderr
 
 

@@ -10,10 +10,13 @@ import re
 
 # The beginning of the message if the installer failed.
 INSTALLER = "The installer of the driver"
-# Transient failures, or a full disk: the change is kept, and the next run continues it.
+# Transient failures, or a full or read-only disk, on which nothing could be restored either: the
+# change is kept, and the next run continues it.
 _PASSING = re.compile(
     r"holds? its lock|could not get lock|is locked by|disk of this node is full"
-    r"|no space left|enough free space|quota exceeded|cannot be reached|failed to fetch"
+    r"|no space left|(?:enough|too little) free space|no free inodes|more space needed"
+    r"|read-only file ?system|mounted read-only|quota exceeded|cannot be reached|failed to fetch"
+    r"|A repository refuses access|The proxy of this node|certificate of a repository's server"
     r"|could not (?:resolve|connect)|connection (?:refused|timed out|reset)",
     re.IGNORECASE,
 )

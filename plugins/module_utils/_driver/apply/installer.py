@@ -13,8 +13,15 @@ from ..._core.errors import InputError, KubegpuError
 from ..._diagnosis.codes import NOUVEAU
 from ..._host.command import TIMED_OUT, Runner
 from ..._host.files import FileState, remove_empty_directories, write_file
+from ..._host.temporary import clear_unpacked, unpacking
 from ..._nvidia.package_names import is_driver
-from ..._nvidia.runfile import LOG, UNINSTALL_LOG, beside_nouveau, uninstall_arguments
+from ..._nvidia.runfile import (
+    LOG,
+    UNINSTALL_LOG,
+    beside_nouveau,
+    uninstall_arguments,
+    unpacked_in,
+)
 from ..._packages.registry import choose
 from ..._packages.types import ABSENT, CONFIGURATION
 from ..record import Record, cached_files, current_driver, same_driver, update_pending
@@ -107,7 +114,8 @@ def driver_packages(context: Context) -> tuple[dict[str, str | None], list[str]]
 
 
 def remove_unused_runfiles(context: Context, kept: Record | None) -> None:
-    """Remove cached runfiles that the new record does not need."""
+    """Remove cached runfiles that the new record does not need, and what a killed one unpacked."""
+    clear_unpacked(context.reader.root, "driver")
     for path in cached_files(context.record):
         if path not in cached_files(kept):
             write_file(FileState(context.absolute(path)))
@@ -148,7 +156,10 @@ def execute_runfile(
     :raises KubegpuError: it failed, took too long, or is not the verified file.
     """
     _verify_checksum(run, runfile)
-    answer = run(["sh", runfile["file"], *runfile["arguments"]], timeout=timeout)
+    with unpacking(reader.root, "driver") as folder:
+        more, environment = unpacked_in(folder)
+        argv = ["sh", runfile["file"], *runfile["arguments"], *more]
+        answer = run(argv, timeout=timeout, environment=environment)
     if answer.rc == TIMED_OUT:
         raise KubegpuError(
             f"{INSTALLER} {runfile['version']} was not ready after {timeout} "

@@ -50,6 +50,8 @@ class StandinNode:
         self.unreachable = ""
         self.edited = ()
         self.pins = ()
+        self.pinned = ()
+        self.waiting = None
         self.conflicts = ()
         # What apt takes in place of what goes.
         self.instead = {}
@@ -80,9 +82,30 @@ class StandinNode:
             "dpkg-query": self.query,
             "dpkg": self.dpkg,
             "apt-mark": self.mark,
-            "apt-cache": self.madison,
+            "apt-cache": self.policy if argv[1] == "policy" else self.madison,
+            "apt-config": self.sandbox,
+            "needrestart": self.needrestart,
             "apt-get": self.update if argv[1] == "update" else self.simulate,
         }[argv[0]](list(argv[1:]))
+
+    def policy(self, words):
+        pinned = {name: self.repository[name][0] for name in words[1:] if name in self.pinned}
+        lines = [
+            f"{name}:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n"
+            f"     {version} -1\n        500 http://mirror.example  Packages\n"
+            for name, version in pinned.items()
+        ]
+        return Result(0, "".join(lines), "")
+
+    def sandbox(self, words):
+        return Result(0, "root\n", "")
+
+    def needrestart(self, words):
+        assert words == ["-b", "-l", "-r", "l"]
+        if self.waiting is None:
+            return Result(127, "", "needrestart: no such program")
+        lines = [f"NEEDRESTART-SVC: {name}\n" for name in self.waiting]
+        return Result(0, "NEEDRESTART-VER: 3.6\n" + "".join(lines), "")
 
     def nothing(self, words):
         assert words == ["-c", "dpkg --set-selections </dev/null"]
@@ -214,6 +237,7 @@ class Task:
 
     def __init__(self, node, tmp_path, monkeypatch):
         self.node, self.state = node, tmp_path / "state.json"
+        self.role, self.variables = None, {}
         self.tmp_path = tmp_path
         monkeypatch.setattr(module, "module_runner", lambda _module: node)
         monkeypatch.setattr(_apt.Apt, "journal", str(tmp_path / "none"))
@@ -221,7 +245,7 @@ class Task:
 
     def once(self, check, arguments):
         plugin = action.ActionModule.__new__(action.ActionModule)
-        plugin._task = types.SimpleNamespace(args=arguments, no_log=False)
+        plugin._task = types.SimpleNamespace(args=arguments, no_log=False, _role=self.role)
 
         def execute(module_name, module_args, task_vars):
             if module_name == "ansible.builtin.apt":
@@ -235,7 +259,7 @@ class Task:
             return answer
 
         plugin._execute_module = execute
-        return plugin.run(task_vars={})
+        return plugin.run(task_vars=self.variables)
 
     def arguments(self, **options):
         return {
@@ -648,7 +672,7 @@ def test_half_configured_packages_are_named_and_repaired(task, node):
     ("words", "cause"),
     [
         ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7", "lock"),
-        ("E: You don't have enough free space in /var/cache/apt/archives/.", "disk"),
+        ("E: You don't have enough free space in /var/cache/apt/archives/.", "free space"),
     ],
 )
 def test_failures_are_explained(task, node, words, cause):
@@ -735,3 +759,78 @@ def test_what_cannot_be_put_back_is_said_by_a_run_that_fails_later(task, node, m
     answer = task.absent()
     assert "The disk is full." in str(answer)
     assert any("nvidia-docker2 2.13.0-1 was installed before" in text for text in said)
+
+
+class Role:
+    def get_name(self, include_role_fqcn=True):
+        return "kubegpu.nodes.nvidia_container_toolkit"[0 if include_role_fqcn else 14 :]
+
+
+@pytest.mark.parametrize(
+    ("variables", "option"),
+    [
+        ({"nvidia_container_toolkit_lock_timeout": 600}, "nvidia_container_toolkit_lock_timeout"),
+        ({}, "lock_timeout"),
+    ],
+    ids=["the role has a variable", "a role of somebody else"],
+)
+def test_the_variable_of_the_role_that_runs_is_named(task, node, variables, option):
+    task.role, task.variables = Role(), variables
+    node.fail = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt)"
+    answer = task.present()
+    assert f"or raise {option}." in answer["msg"] and "apt, process 7" in answer["msg"]
+
+
+def test_a_pin_is_named_that_keeps_a_listed_version_from_being_installed(task, node):
+    """Public report 9: the version is in the lists, at priority -1."""
+    node.pinned = ("nvidia-container-toolkit",)
+    node.fail = "no available installation candidate for nvidia-container-toolkit=1.20.0-1"
+    answer = task.present()
+    assert "version 1.20.0-1 is in a repository of this node, with priority -1" in answer["msg"]
+    assert node.fail in answer["msg"] and "correct the repository" not in answer["msg"]
+    assert "apt-cache policy nvidia-container-toolkit" in answer["msg"]
+
+
+def test_the_services_that_needrestart_would_have_restarted_are_listed(task, node, capfd):
+    node.waiting = ["containerd.service", "cron.service"]
+    answer = task.present()
+    assert answer["services_to_restart"] == ["containerd.service", "cron.service"]
+    # A module that runs in this process shows its warnings itself.
+    shown = capfd.readouterr().err
+    assert "needrestart was suspended" in shown and "containerd.service, cron.service" in shown
+    # Nothing is changed, and nothing is restarted.
+    task.present()
+    assert "needrestart" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("waiting", [None, []], ids=["no needrestart", "nothing waits"])
+def test_without_a_service_that_waits_there_is_no_warning(task, node, capfd, waiting):
+    node.waiting = waiting
+    answer = task.present()
+    assert answer["services_to_restart"] == []
+    assert "needrestart" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("module_name", "expected"),
+    [
+        ("ansible.builtin.apt", "A=1 NEEDRESTART_SUSPEND=1"),
+        ("community.general.zypper", "A=1 NEEDRESTART_SUSPEND=1"),
+        ("kubegpu.nodes.package_set", "A=1"),
+    ],
+)
+def test_needrestart_is_suspended_for_the_package_manager(monkeypatch, module_name, expected):
+    """Public report 11: the hook of apt saw nothing that told it to wait."""
+    plugin = action.ActionModule.__new__(action.ActionModule)
+    plugin._task = types.SimpleNamespace(args={}, no_log=False, _role=None)
+    shell = types.SimpleNamespace(env_prefix=lambda **names: " ".join(map("=".join, names.items())))
+    plugin._connection = types.SimpleNamespace(_shell=shell)
+    base = action.ProxiedAction.__mro__[1]
+    monkeypatch.setattr(base, "_compute_environment_string", lambda *_a, **_k: "A=1")
+    monkeypatch.setattr(
+        base,
+        "_execute_module",
+        lambda self, module_name, **more: {"environment": self._compute_environment_string()},
+    )
+    answer = plugin._execute_module(module_name=module_name)
+    assert answer["environment"] == expected

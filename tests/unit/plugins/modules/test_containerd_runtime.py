@@ -339,6 +339,15 @@ def test_no_containerd_is_told_with_the_next_step(arguments):
     assert "Install containerd" in answer["next_step"]
 
 
+def test_a_toolkit_that_the_same_run_installs_is_not_missed(arguments, tmp_path):
+    options = {**arguments, "runtime_path": str(tmp_path / "not-there"), "toolkit_expected": True}
+    planned = run_module(containerd_runtime.main, options, check=True)
+    assert planned["changed"] and not planned.get("warnings")
+    # Without check mode it has to be there by now.
+    answer = run_module(containerd_runtime.main, options)
+    assert any("does not exist yet" in reason for reason in answer["reasons"])
+
+
 def test_default_without_its_binary_is_refused_but_planned(arguments, tmp_path):
     options = {**arguments, "set_default": True, "runtime_path": str(tmp_path / "not-there")}
     planned = run_module(containerd_runtime.main, options, check=True)

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import base64
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.access import Barrier
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record import store as _state
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository import apply
 from ansible_collections.kubegpu.nodes.plugins.modules import package_repository as module
@@ -88,9 +90,45 @@ class Node:
         }
 
 
+@pytest.fixture(autouse=True)
+def _no_sandbox():
+    """Folders of tests can be entered by their owner alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apply, "sandbox_user", lambda _run: "")
+        yield
+
+
 @pytest.fixture
 def node(tmp_path):
     return Node(tmp_path)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_folder_of_keys_that_apt_cannot_enter_is_named(node, monkeypatch, check):
+    """Public report 5: root's umask was 077 when the folder was made."""
+    folder = node.apt / "keyrings"
+    folder.mkdir(0o700)
+    before = node.tree()
+    found = Barrier(str(folder), folder=True, mode=0o700)
+    monkeypatch.setattr(apply, "sandbox_user", lambda _run: "_apt")
+    monkeypatch.setattr(apply, "barrier", lambda _run, path, _user: {str(folder): found}[path])
+    answer = run_module(module.main, node.arguments, check=check)
+    assert answer["failed"] and "as the user _apt, which cannot read" in answer["cause"]
+    assert answer["evidence"] == f"the folder {folder} has mode 0700"
+    assert answer["next_step"] == f"Run chmod 0755 {folder}, then run again."
+    assert node.tree() == before
+    # Removing needs no key.
+    assert not node.absent().get("failed")
+
+
+def test_the_folder_of_keys_is_made_for_everybody_whatever_the_umask(node):
+    umask = os.umask(0o077)
+    try:
+        assert run_module(module.main, node.arguments)["changed"]
+    finally:
+        os.umask(umask)
+    key = node.apt / "keyrings" / "kubegpu-test.asc"
+    assert key.parent.stat().st_mode & 0o777 == 0o755 and key.stat().st_mode & 0o777 == 0o644
 
 
 def test_create_again_absent_absent_again(node):

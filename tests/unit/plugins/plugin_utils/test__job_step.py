@@ -85,3 +85,33 @@ def test_the_command_finds_a_real_process_and_its_children():
     # Its own shell, whose command line has the word too, is not found.
     ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
     assert read_job(ended.stdout) == Job(alive=False)
+
+
+LOCKS = """\
+lock-inode 4711
+lock-inode 4712
+1: POSIX  ADVISORY  WRITE 77 fe:00:9999 0 EOF
+2: POSIX  ADVISORY  WRITE {pid} fe:00:4711 0 EOF
+3: POSIX  ADVISORY  READ 1 fe:00:4712 0 EOF
+4: FLOCK  ADVISORY  WRITE 1 fe:00:5 0 EOF
+"""
+
+
+def test_a_lock_that_another_process_holds_is_told():
+    """Public report 17: unattended-upgrades holds the lock of dpkg."""
+    other = "4000 1 1000 unattended-upgr\n"
+    job = read_job(HEAD + other + LOCKS.format(pid=4000))
+    step = "waits for the package manager's lock, held by unattended-upgr (process 4000)"
+    assert job == Job(True, step)
+    gone = read_job(HEAD + LOCKS.format(pid=4001))
+    assert gone is not None and gone.step.endswith("held by process 4001")
+
+
+def test_a_lock_of_the_job_itself_is_no_wait():
+    job = read_job(HEAD + DPKG + LOCKS.format(pid=51))
+    assert job is not None and "lock" not in job.step
+
+
+def test_locks_of_others_do_not_count():
+    job = read_job(HEAD + "1: POSIX  ADVISORY  WRITE 77 fe:00:9999 0 EOF\n")
+    assert job == Job(True)

@@ -526,7 +526,7 @@ def test_a_tool_that_is_not_known_is_told_the_runfile():
 def test_the_distributions_own_package():
     archive = {
         "file": "/etc/apt/sources.list.d/debian.sources",
-        "uri": "http://deb.debian.org/debian",
+        "uri": "http://mirror.example/debian",
         "suites": ["bookworm"],
         "components": ["main"],
         "signed_by": "/usr/share/keyrings/debian-archive-keyring.gpg",

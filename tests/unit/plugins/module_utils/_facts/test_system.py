@@ -296,13 +296,13 @@ def test_a_start_is_never_told_as_earlier_than_it_was(
 
 
 DEBIAN_SOURCES = """Types: deb
-URIs: http://deb.debian.org/debian
+URIs: http://mirror.example/debian
 Suites: bookworm bookworm-updates
 Components: main
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 
 Types: deb
-URIs: http://deb.debian.org/debian-security
+URIs: http://mirror.example/debian-security
 Suites: bookworm-security
 Components: main
 """
@@ -318,7 +318,7 @@ def test_archive_of_debian_beside_other_peoples(tmp_path: Path, reader: NodeRead
     write(tmp_path, f"{folder}/kubegpu-nvidia-driver.sources", ours)
     assert read_archive(reader, "bookworm") == {
         "file": f"{folder}/debian.sources",
-        "uri": "http://deb.debian.org/debian",
+        "uri": "http://mirror.example/debian",
         "suites": ["bookworm", "bookworm-updates"],
         "components": ["main"],
         "signed_by": "/usr/share/keyrings/debian-archive-keyring.gpg",

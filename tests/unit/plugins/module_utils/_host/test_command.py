@@ -106,3 +106,15 @@ def test_words_are_the_last_lines_of_what_was_said():
     text = "\n".join(str(number) for number in range(30))
     assert Result(1, "out", text).last_output().splitlines() == [str(n) for n in range(15, 30)]
     assert Result(1, "out\n", " \n").last_output() == "out"
+
+
+def test_what_a_command_writes_can_be_read_whatever_the_umask(run, tmp_path):
+    """apt reads downloaded packages as a user of its own."""
+    before = os.umask(0o077)
+    try:
+        assert run(["mkdir", str(tmp_path / "made")]).ok
+        # Only of the command: the module's own files have their modes.
+        assert os.umask(0o077) == 0o077
+    finally:
+        os.umask(before)
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o755

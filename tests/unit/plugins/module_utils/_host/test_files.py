@@ -22,6 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     LockedError,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host import files
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.temporary import create_tree
 
 FORK = multiprocessing.get_context("fork")
 
@@ -394,3 +395,39 @@ def test_lock_file_that_its_holder_unlinks_never_has_two_holders(tmp_path):
         process.join(120)
     assert [process.exitcode for process in processes] == [0] * 4
     assert counter.read_text() == "100"
+
+
+@pytest.fixture(params=[0o027, 0o077, 0o777])
+def strict_umask(request):
+    """The umask of a hardened node."""
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def modes(folder, *names):
+    return [stat.S_IMODE((folder / name).stat().st_mode) for name in names]
+
+
+@pytest.mark.usefixtures("strict_umask")
+def test_folders_have_their_modes_whatever_the_umask(tmp_path):
+    files.write_file(files.FileState(str(tmp_path / "etc" / "apt" / "keyrings" / "k"), b"key"))
+    with files.locked(str(tmp_path / "run" / "kubegpu" / "lock"), folder_mode=0o700):
+        assert modes(tmp_path, "run", "run/kubegpu") == [0o755, 0o700]
+    folders = ("etc", "etc/apt", "etc/apt/keyrings")
+    assert modes(tmp_path, *folders) == [0o755] * 3
+    assert modes(tmp_path, "etc/apt/keyrings/k") == [0o644]
+
+
+@pytest.mark.usefixtures("strict_umask")
+def test_package_lists_of_a_check_can_be_read_by_the_user_of_apt(tmp_path):
+    conf = tmp_path / "a" / "apt.conf"
+    create_tree([str(tmp_path / "a" / "lists" / "partial")], {str(conf): "text"})
+    assert modes(tmp_path, "a", "a/lists", "a/lists/partial") == [0o755] * 3
+    assert modes(tmp_path, "a/apt.conf") == [0o644]
+
+
+def test_an_existing_folder_keeps_its_mode(tmp_path):
+    (tmp_path / "keyrings").mkdir(0o700)
+    files.write_file(files.FileState(str(tmp_path / "keyrings" / "k"), b"key"))
+    assert modes(tmp_path, "keyrings") == [0o700]

@@ -21,6 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.runfile impo
     install_arguments,
     parse_name,
     uninstall_arguments,
+    unpacked_in,
 )
 
 NAME = "NVIDIA-Linux-x86_64-580.95.05.run"
@@ -135,10 +136,9 @@ def test_cuda_files():
         ),
         (
             "535.288.01", "open", True,
-            {"compute_only": True, "kernel": "6.1.0-37-amd64", "temporary": "/var/tmp"},
+            {"compute_only": True, "kernel": "6.1.0-37-amd64"},
             ["--silent", "-m=kernel-open", "--dkms", "--no-opengl-files",
-             "--no-install-compat32-libs", "--no-x-check", "--kernel-name=6.1.0-37-amd64",
-             "--tmpdir=/var/tmp"],
+             "--no-install-compat32-libs", "--no-x-check", "--kernel-name=6.1.0-37-amd64"],
         ),
     ],
 )  # fmt: skip
@@ -159,9 +159,9 @@ def test_uninstall_and_cuda_arguments():
         "/usr/bin/nvidia-installer", "--uninstall", "--silent",
     ]  # fmt: skip
     assert uninstall_arguments("/usr/local/cuda-13.0/bin/cuda-uninstaller")[1:] == ["--silent"]
-    arguments = cuda_arguments("/usr/local/cuda-13.0", temporary="/var/tmp")
+    arguments = cuda_arguments("/usr/local/cuda-13.0")
     assert arguments[:3] == ["--silent", "--toolkit", "--toolkitpath=/usr/local/cuda-13.0"]
-    assert "--override" in arguments and "--tmpdir=/var/tmp" in arguments
+    assert "--override" in arguments and unpacked_in("/x") == (["--tmpdir=/x"], {"TMPDIR": "/x"})
     assert "--driver" not in arguments
 
 

@@ -58,10 +58,10 @@ def one_line(**changes: object) -> AptEntry:
             id="disabled on upgrade",
         ),
         pytest.param(
-            "  deb-src\thttp://deb.debian.org/debian trixie main  contrib # note",
+            "  deb-src\thttp://mirror.example/debian trixie main  contrib # note",
             one_line(
                 types=("deb-src",),
-                uris=("http://deb.debian.org/debian",),
+                uris=("http://mirror.example/debian",),
                 suites=("trixie",),
                 components=("main", "contrib"),
             ),

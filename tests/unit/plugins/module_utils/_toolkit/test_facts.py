@@ -86,7 +86,7 @@ def test_apt_repositories(tmp_path: Path, reader: NodeReader) -> None:
     write(tmp_path, KEYRING, ED25519)
     write(tmp_path, "/etc/apt/keyrings/two.asc", ED25519 + RSA2048)
     folder = "/etc/apt/sources.list.d"
-    write(tmp_path, "/etc/apt/sources.list", "deb http://deb.debian.org/debian trixie main\n")
+    write(tmp_path, "/etc/apt/sources.list", "deb http://mirror.example/debian trixie main\n")
     write(
         tmp_path,
         f"{folder}/nvidia-container-toolkit.list",
@@ -151,7 +151,7 @@ def test_parse_repo() -> None:
         ("/a/x.list", "https://mirror.example.invalid/libnvidia-container", True),
         ("/a/x.list", "https://repo.radeon.com/rocm/apt/6.4", True),
         ("/a/x.list", "https://repositories.intel.com/gpu/ubuntu", True),
-        ("/a/x.list", "https://deb.debian.org/debian", False),
+        ("/a/x.list", "https://mirror.example/debian", False),
         ("/a/kubegpu-x.sources", "http://mirror.example.invalid", True),
         ("/a/kubegpu-x.txt", "http://mirror.example.invalid", False),
     ],

@@ -80,9 +80,9 @@ def test_a_root_file_system_as_a_tar(temporary_root):
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(KubegpuError, match="cannot be written on the node"):
+    with pytest.raises(KubegpuError, match="cannot be made"):
         TemporaryRoot(str(tmp_path / "file" / "verify")).make()
-    with pytest.raises(KubegpuError, match="cannot be written on the node"):
+    with pytest.raises(KubegpuError, match="cannot be made"):
         TemporaryRoot(str(tmp_path / "file" / "verify")).record("x")
 
 

@@ -22,6 +22,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.failur
         ("A package repository cannot be reached.", True),
         ("subprocess returned an error code (10)", False),
         ("The packages' dependencies cannot be met.", False),
+        ("The file system /boot of this node has too little free space.", True),
+        ("The file system /usr is mounted read-only.", True),
+        ("A repository refuses access.", True),
         ("cannot be changed without removing x; nothing was changed", False),
     ],
 )

@@ -336,7 +336,7 @@ def test_debian_headless_set_from_its_archive():
     assert names(plan.optional_packages) == ["linux-headers-6.12.117+deb13-amd64"]
     assert plan.repository == {
         "name": "kubegpu-debian-non-free",
-        "url": "http://deb.debian.org/debian",
+        "url": "http://mirror.example/debian",
         "suite": "trixie",
         "components": ["contrib", "non-free", "non-free-firmware"],
         "key_url": None,
@@ -357,7 +357,7 @@ def test_debian_repository_asks_for_what_is_missing_only():
     given["repositories"] = [
         {
             "file": "/etc/apt/sources.list.d/kubegpu-debian-non-free.sources",
-            "uri": "http://deb.debian.org/debian",
+            "uri": "http://mirror.example/debian",
             "key_fingerprint": None,
             "signed_by": None,
             "enabled": True,

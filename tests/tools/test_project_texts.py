@@ -1,0 +1,146 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the texts of the project name: files that are there, and no package registry."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.data import (
+    DISTRIBUTIONS,
+    FAMILIES,
+)
+from tests.tools.environments import REPOSITORY, checkout_files
+
+# In parts, so that this file has none of the names.
+REGISTRIES = tuple(
+    ".".join(parts)
+    for parts in (
+        ("deb", "debian", "org"),
+        ("security", "debian", "org"),
+        ("snapshot", "debian", "org"),
+        ("ftp", "debian", "org"),
+        ("archive", "ubuntu", "com"),
+        ("security", "ubuntu", "com"),
+        ("ports", "ubuntu", "com"),
+        ("old-releases", "ubuntu", "com"),
+        ("dl", "fedoraproject", "org"),
+        ("mirrors", "fedoraproject", "org"),
+        ("download", "opensuse", "org"),
+        ("updates", "suse", "com"),
+        ("cdn", "redhat", "com"),
+        ("mirror", "centos", "org"),
+        ("mirror", "stream", "centos", "org"),
+        ("download", "rockylinux", "org"),
+        ("repo", "almalinux", "org"),
+        ("yum", "oracle", "com"),
+        ("cdn", "amazonlinux", "com"),
+        ("pypi", "org"),
+        ("pythonhosted", "org"),
+        ("npmjs", "org"),
+        ("npmjs", "com"),
+        ("yarnpkg", "com"),
+        ("rubygems", "org"),
+        ("crates", "io"),
+        ("proxy", "golang", "org"),
+        ("sum", "golang", "org"),
+        ("repo1", "maven", "org"),
+        ("conda", "anaconda", "org"),
+        ("registry-1", "docker", "io"),
+    )
+)
+# A path of the project in a text: with a folder, or with a suffix; without placeholders.
+PATH = re.compile(r"`([A-Za-z_.][\w./-]*(?:/[\w./-]*|\.(?:py|yml|yaml|md|toml|rst)))`")
+# galaxy_info's names of platforms.
+PLATFORMS = {
+    "ubuntu": "Ubuntu",
+    "debian": "Debian",
+    "rhel": "EL",
+    "rocky": "EL",
+    "almalinux": "EL",
+    "ol": "EL",
+    "centos": "EL",
+    "fedora": "Fedora",
+    "amzn": "Amazon Linux",
+    "sles": "SLES",
+    "sles_sap": "SLES",
+    "opensuse-leap": "opensuse",
+    "opensuse": "opensuse",
+}
+# Roles that install NVIDIA's software, or change what it installed.
+ROLES = ("nvidia_driver", "nvidia_mig", "nvidia_container_toolkit", "cuda_toolkit", "gpu_upgrade")
+
+
+def registries(text: str) -> list[str]:
+    return [name for name in REGISTRIES if re.search(rf"(?<![\w-]){re.escape(name)}", text)]
+
+
+def test_no_file_names_a_package_registry() -> None:
+    broken = []
+    for name in checkout_files():
+        path = REPOSITORY / name
+        if path.is_file() and not path.is_symlink():
+            found = registries(path.read_bytes().decode("utf-8", "replace"))
+            broken += [f"{name}: {one}" for one in found]
+    assert not broken, "write mirror.example:\n" + "\n".join(broken)
+
+
+def test_a_registry_would_be_seen() -> None:
+    host = ".".join(("deb", "debian", "org"))
+    assert registries(f"URIs: http://{host}/debian") == [host]
+    assert registries(f"http://mirror.example/{host.replace('.', '-')}") == []
+    # Part of another name.
+    assert registries(f"my{host}") == []
+
+
+def paths(text: str) -> list[str]:
+    return [name.rstrip("/") for name in PATH.findall(text)]
+
+
+def test_the_paths_of_contributing_are_there() -> None:
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = paths(text)
+    assert len(named) > 15
+    missing = [name for name in named if not (REPOSITORY / name).exists()]
+    assert not missing, f"not in the project (plugins/module_utils/ in front?): {missing}"
+    # The files of a commit that is a year old are not those of today.
+    assert not re.search(r"commit `[0-9a-f]{7,}`", text)
+
+
+def test_a_path_that_is_gone_would_be_seen() -> None:
+    assert paths("`_distro/data.py`, `make lint`, `plan.py`, `a/<subject>/x.py`, `docs/`") == [
+        "_distro/data.py", "plan.py", "docs",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_platforms_of_a_role_are_those_of_the_table(role: str) -> None:
+    """A distribution that NVIDIA does not list is none that Galaxy is told."""
+    meta = yaml.safe_load((REPOSITORY / "roles" / role / "meta" / "main.yml").read_text())
+    named = [one["name"] for one in meta["galaxy_info"]["platforms"]]
+    known = {PLATFORMS[name] for name, row in DISTRIBUTIONS.items() if not row.best_effort}
+    assert named == sorted(known)
+
+
+def modules_of_package_managers() -> list[Path]:
+    folder = REPOSITORY / "plugins" / "modules"
+    return [path for path in sorted(folder.glob("*.py")) if "kubegpu.nodes.package_manager"
+            in path.read_text(encoding="utf-8")]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", modules_of_package_managers(), ids=lambda path: path.stem)
+def test_the_platforms_of_a_module_are_the_families_of_the_table(path: Path) -> None:
+    (platforms,) = re.findall(r"^    platforms: (.*)$", path.read_text(encoding="utf-8"), re.M)
+    assert platforms.split(", ") == list(FAMILIES)
+
+
+def test_the_documentation_of_cluster_modules_tells_that_certificates_are_verified() -> None:
+    text = (REPOSITORY / "plugins" / "doc_fragments" / "kube.py").read_text(encoding="utf-8")
+    note = text.partition("insecure-skip-tls-verify")[2]
+    assert "is refused" in note.partition("\n\n")[0][:80]

@@ -1,0 +1,39 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The last lines of the demo, which a person pastes."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.testbed import demo, engine, mirror
+from tests.testbed.fleet import FLEET
+from tests.testbed.shell import TestbedError
+
+
+@pytest.mark.parametrize(
+    ("access", "expected"),
+    [
+        ((["docker"], {"DOCKER_HOST": "unix:///x/docker.sock"}), "-H unix:///x/docker.sock exec"),
+        ((["docker"], {}), "exec"),
+    ],
+    ids=["the testbed's own dockerd", "the machine's dockerd"],
+)
+def test_the_commands_work_without_docker_or_ansible_of_the_machine(monkeypatch, access, expected):
+    monkeypatch.setattr(engine, "_access", lambda: access)
+    monkeypatch.setattr(engine, "which", lambda word: f"/opt/bin/{word}")
+    ansible, docker = demo._hints(FLEET)
+    assert Path(shlex.split(ansible)[0]).is_file()
+    assert docker == f"/opt/bin/docker {expected} -it {FLEET[0].container} bash"
+
+
+def test_without_an_archive_in_its_sources_the_machine_is_told(monkeypatch):
+    """No host name of an archive is a fallback."""
+    monkeypatch.setattr(mirror, "debian_mirror", lambda: None)
+    with pytest.raises(TestbedError, match="KUBEGPU_DEBIAN_MIRROR"):
+        mirror.suites("bookworm")
