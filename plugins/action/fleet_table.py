@@ -111,6 +111,7 @@ class ActionModule(ActionBase):
         except InputError as error:
             raise AnsibleActionFail(str(error)) from error
 
+
 def _is_for_programs(callback: str) -> bool:
     """Return whether standard output belongs to a program: the table would break its format.
 

@@ -73,7 +73,7 @@ _MAINTENANCE: Mapping[str, Form] = {
 #: By module. What later steps read has to be there; the rest is returned in some calls only.
 FORMS: Mapping[str, Mapping[str, Form]] = {
     "gpu_node": GPU_NODE,
-    "gpu_node_facts": {"ansible_facts": {"gpu_node": GPU_NODE}},
+    "gpu_node_facts": {"become?": "flag", "ansible_facts": {"gpu_node": GPU_NODE}},
     "gpu_node_verify": {
         "ok?": "flag",
         "failed_layers?": _TEXTS,
@@ -193,6 +193,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "not_available?": _TEXTS,
         "broken?": NAMED_TEXTS,
         "reasons?": _TEXTS,
+        "services_to_restart?": _TEXTS,
     },
     "runtime_configuration": {
         "restored?": _TEXTS,

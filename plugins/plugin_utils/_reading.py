@@ -85,7 +85,7 @@ def is_lost(variables: Variables) -> bool:
 
 
 def read_failure(variables: Variables) -> str:
-    """Return the message of the failed read of a host, whose first line is the cause, or nothing."""
+    """Return the message of a failed read, whose first line is the cause; empty otherwise."""
     return str(_ending(variables).get("msg") or "").strip() if is_lost(variables) else ""
 
 

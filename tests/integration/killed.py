@@ -30,12 +30,12 @@ POINTS = int(os.environ.get("KUBEGPU_KILL_POINTS", "3"))
 SEED = int(os.environ.get("KUBEGPU_KILL_SEED", "20261127"))
 _PATIENCE = 900
 
-# A shell command that lists what a run could leave on a node. Locks stay. What a killed process of Ansible
-# itself leaves is not ours: the unpacked code of a module, without options.
+# A shell command that lists what a run could leave on a node. Locks stay. The unpacked code of a
+# module, which a killed process of Ansible leaves, is not ours.
 LEFT = (
-    "find /var/lib/kubegpu /var/lib/kubegpu-packages /var/cache/kubegpu /run/kubegpu /usr/local /tmp "
-    "/var/tmp ! -name '*.lock' ! -path '*/systemd-private-*' ! -path '/tmp/ansible_*_payload_*' "
-    "2>/dev/null | LC_ALL=C sort"
+    "find /var/lib/kubegpu /var/lib/kubegpu-packages /var/cache/kubegpu /run/kubegpu /usr/local "
+    "/tmp /var/tmp ! -name '*.lock' ! -path '*/systemd-private-*' "
+    "! -path '/tmp/ansible_*_payload_*' 2>/dev/null | LC_ALL=C sort"
 )
 
 # Kills what Ansible started on the node: what sudo runs as root, jobs that are detached from the

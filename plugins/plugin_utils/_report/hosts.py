@@ -63,7 +63,9 @@ def _plan_row(
     node = facts(variables)
     if node is None or not was_read(variables):
         error = form_error(variables)
-        told = why_not_read(host, variables) if error is None else (not_read(variables), [str(error)])
+        told = (
+            why_not_read(host, variables) if error is None else (not_read(variables), [str(error)])
+        )
         return unknown_row(host, *told)
     plans = _plans(variables)
     wrong = wrong_values(host, variables)

@@ -121,6 +121,4 @@ def test_a_rollback_that_is_killed_converges(node, right, tmp_path):
         whole = start(0)
         assert whole.wait() == 2, whole.text
         # The change takes about as long as the way back.
-        kill_at_random_points(
-            start, survived, node, seconds=(0.45 * whole.lasted, whole.lasted)
-        )
+        kill_at_random_points(start, survived, node, seconds=(0.45 * whole.lasted, whole.lasted))

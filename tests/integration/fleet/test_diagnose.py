@@ -215,7 +215,7 @@ def test_a_support_bundle_has_no_secrets_and_a_list_of_what_is_in_it(converged, 
 
 
 def test_a_bundle_that_is_killed_is_whole_or_the_earlier_one(converged, started, tmp_path):
-    """Killed at random points: no file is torn, and the next run leaves one bundle and nothing else."""
+    """Killed at random points: no file is torn; the next run leaves one bundle, and no more."""
     folder = tmp_path / "bundles"
     folder.mkdir()
     bundle, found = folder / "bundle.tar.gz", folder / "diagnosis.json"

@@ -226,7 +226,7 @@ PARTITIONED = f"({ETC}); {LEFT}; systemctl is-enabled kubegpu-mig"
 
 
 def test_partitioning_that_is_killed_converges(node, fleet, tmp_path):
-    """Three layouts in turn, killed at random points; the next run has the layout of a whole one."""
+    """Three layouts in turn, killed at random points; the next run has that of a whole one."""
     names = list(LAYOUTS)
 
     def asked(number):

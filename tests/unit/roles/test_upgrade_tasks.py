@@ -50,7 +50,7 @@ def test_the_record_goes_before_what_belongs_to_it():
     ("name", "task"), [("record", "Write the record"), ("release", "Remove the record")]
 )
 def test_a_connection_that_is_lost_at_the_record_fails_the_node(name, task):
-    """The next task may have a connection again: ignored, the node would have no record, or an old one."""
+    """The next task may have a connection again, and the node no record, or an old one."""
     (block,) = (one["block"] for one in read(f"tasks/{name}.yml") if "block" in one)
     at = next(number for number, one in enumerate(block) if one["name"] == task)
     assert block[at + 1]["when"] == f"{block[at]['register']} is unreachable"

@@ -94,7 +94,7 @@ NO_NODE_PLAN = {
     if re.search(r"--tags (?:labels|device_plugin)", row.fix)
 } | dict.fromkeys(
     ("vgpu_driver_incompatible", "vgpu_unlicensed"),
-    "a guest needs the runfile or licence of its host's owner: module_utils/_driver/plan/test_vgpu.py",
+    "a guest needs what its host's owner gives it: module_utils/_driver/plan/test_vgpu.py",
 )
 
 
