@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 
 from ._command_line import ping
@@ -105,7 +106,7 @@ def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
     else:
         step = (_CONNECT if read.get("unreachable") else _TRY).format(ping(host))
     reason = _UNREACHABLE if read.get("unreachable") else _FAILED
-    return f"{reason}, see below", ["\n".join(filter(None, [message, step]))]
+    return f"{reason}, see below", ["\n".join(filter(None, [printable(message), step]))]
 
 
 def left_out(variables: Variables) -> str:

@@ -17,7 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.action.fleet_bundle import Action
 def bundle(dest, check=False, **variables):
     task = SimpleNamespace(
         args={"hosts": [], "dest": str(dest), "result": {"findings": []}},
-        async_val=0, check_mode=check, diff=False,
+        async_val=0, check_mode=check, diff=False, no_log=False,
     )  # fmt: skip
     shell = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
     action = ActionModule(task, shell, None, None, None, None)

@@ -160,27 +160,30 @@ def test_a_node_that_is_not_as_planned_keeps_what_is_known_of_it(why):
 
 
 def test_a_node_that_was_not_read_says_why():
-    read = {"failed": True, "msg": "sudo: a password is required\x1b[2J\nSeen: x"}
+    read = {"failed": True, "msg": "sudo: no tty is there\x1b[2J\nSeen: x"}
     hostvars = {
         "failed": {"__kubegpu_read": read, "inventory_hostname": "failed"},
         "cached": host({"gpus": []}),
         "no facts": {"__kubegpu_read": {}},
     }
-    assert [row["why"] for row in plan_rows([*hostvars], hostvars)] == [
-        ["the node could not be read: sudo: a password is required\\x1b[2J"],
+    rows = plan_rows([*hostvars], hostvars)
+    assert [row["why"] for row in rows] == [
+        ["the node could not be read, see below"],
         ["the node could not be read: Its facts have not the form that this release of the "
          "collection writes."],
         ["the node could not be read"],
     ]  # fmt: skip
     # After the first play one variable has them for all hosts.
     kept = {"endings": endings([*hostvars], hostvars)}
-    assert [one["host"] for one in kept["failures"]] == ["failed"]
+    assert [*kept["endings"]] == ["failed"]
     later = {"failed": {"inventory_hostname": "failed", "__kubegpu_read": kept}}
     assert plan_rows(["failed"], later) == plan_rows(["failed"], hostvars)
     found = verification_rows([*hostvars], hostvars, "layers", missing="it stopped")
     assert [row["causes"] for row in found] == [
-        *(row["why"] for row in plan_rows(["failed", "cached"], hostvars)), ["it stopped"],
+        ["the node could not be read: sudo: no tty is there\\x1b[2J"],
+        rows[1]["why"], ["it stopped"],
     ]  # fmt: skip
+    assert rows[0]["warnings"][0].startswith("sudo: no tty is there\\x1b[2J\nSeen: x\n")
 
 
 def test_a_host_without_a_gpu_is_a_row_of_a_verification():
