@@ -126,7 +126,7 @@ from ansible.errors import AnsibleFilterError
 
 def gpu_hosts(
     hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], select: str = "facts"
-) -> list[Any]:
+) -> list[Any] | dict[str, Any]:
     """Return the selected hosts; preload the modules that their plans need."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
@@ -139,9 +139,12 @@ def gpu_hosts(
     if select == "groups":
         return host_groups(hosts, hostvars)
     if select in ("endings", "refusals"):
-        from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _reading
+        from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import (
+            endings,
+            refusals,
+        )
 
-        return getattr(_reading, select)(hosts, hostvars)
+        return endings(hosts, hostvars) if select == "endings" else refusals(hosts, hostvars)
     if select == "reasons":
         return [
             one["message"]

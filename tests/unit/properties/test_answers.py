@@ -95,8 +95,8 @@ def variables_of(answers: dict[str, Any]) -> dict[str, Any]:
             found[name] = plan(own)
         except AnsibleFilterError:
             continue
-    for other in (gpu_exporter_plan, gpu_resources_expected):
-        other(own)
+    gpu_exporter_plan(own)
+    gpu_resources_expected(own)
     return found
 
 
