@@ -93,8 +93,7 @@ def gather(
     """
     functions = read_functions(reader)
     gpus = find_gpus(functions)
-    system = read_os(reader)
-    system["archive"] = read_archive(reader, system["codename"])
+    system = _read_system(reader)
     kernels = read_kernels(reader, system["kernel"])
     dkms = read_dkms(reader)
     modules = read_modules(reader, [kernel["version"] for kernel in kernels], dkms)
@@ -136,6 +135,11 @@ def gather(
     problems = [*find_problems(node, nvml_error, rpm_error), *read_errors(reader, gpus)]
     problems += [*runtime_problems, *_driver_trouble(reader, node)]
     return {**node, "problems": [problem.as_problem() for problem in problems]}
+
+
+def _read_system(reader: NodeReader) -> dict[str, Any]:
+    system = read_os(reader)
+    return {**system, "archive": read_archive(reader, system["codename"])}
 
 
 def _is_monitored(record: Mapping[str, Any] | None) -> bool:
