@@ -19,6 +19,7 @@ from ..._hardware.module_blocks import (
     stops_by_name,
     unblock_step,
 )
+from ..._hardware.vendors import container_gpus
 from .config_files import PATHS
 from .decision import DecisionInput, Target, capitalize_first
 from .installed import InstalledDriver
@@ -36,11 +37,12 @@ NOT_LOADED_BY_REQUEST = (
 def why_not_loaded(inputs: DecisionInput) -> str:
     """Return why the installed driver does not work, empty if it is loaded or nobody can tell.
 
-    In a container the running kernel is not on the disk, and the module belongs to the host.
+    In a container the running kernel is not on the disk, and the module belongs to the host. Where
+    virtual machines have all GPUs, nothing needs the driver.
     """
     node, installed = inputs.node, inputs.installed
     kernel = running_kernel(node)
-    if installed is None or kernel is None:
+    if installed is None or kernel is None or not container_gpus(node):
         return ""
     if installed.loaded:
         held = held_by_kernel_driver(node)
@@ -136,6 +138,8 @@ def check_blocked(inputs: DecisionInput, target: Target) -> tuple[str, ...]:
     :raises Refusal: with them, the run could not load the driver, or a boot would lose it.
     """
     node = inputs.node
+    if target.keep and not container_gpus(node):
+        return ()
     # Files of this collection are rewritten.
     found = [one for one in blocks_of(node, MODULES["nvidia"]) if one["place"] not in PATHS]
     if not found:

@@ -99,6 +99,16 @@ def test_in_a_container_nobody_can_load_a_module():
     assert (plan(node).action, plan(node).change) == ("none", False)
 
 
+@pytest.mark.parametrize("setting", ["", "blacklist nvidia", "install nvidia /bin/false"])
+def test_where_virtual_machines_have_all_gpus_the_driver_need_not_be_loaded(setting):
+    node = facts(*DEBIAN)
+    node["gpus"][0]["kernel_driver"] = "vfio-pci"
+    if setting:
+        blocked(node, FILE, setting)
+    found = plan(node)
+    assert (found.action, found.change, found.load) == ("none", False, False)
+
+
 @pytest.mark.parametrize(
     ("place", "setting", "step"),
     [
