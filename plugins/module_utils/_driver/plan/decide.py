@@ -66,8 +66,7 @@ def _decide(inputs: DecisionInput) -> Target:
         )
     kept = _keep_installed(inputs, asked)
     if kept and vgpu.is_kept(inputs, works=_serves_all_gpus(inputs)):
-        check_works(inputs)
-        return replace(kept, warnings=(*notes, *kept.warnings))
+        return replace(kept, warnings=(*notes, *kept.warnings, *check_works(inputs)))
     _check_guest(inputs, runfile)
     _check_legacy(inputs)
     if asked:

@@ -73,19 +73,20 @@ def lacks_module_for_good(inputs: DecisionInput) -> bool:
     )
 
 
-def check_works(inputs: DecisionInput) -> None:
-    """Check a driver that would be kept.
+def check_works(inputs: DecisionInput) -> tuple[str, ...]:
+    """Check a driver that would be kept; return warnings.
 
     :raises Refusal: it does not work, and this collection cannot repair it.
     """
     installed = inputs.installed
     if installed is None:
-        return
+        return ()
     why = why_not_loaded(inputs)
     if not why:
-        if installed.loaded:
+        slow = _slow_start(inputs.node)
+        if installed.loaded and not slow:
             _check_answers(inputs.node, installed)
-        return
+        return (slow,) if slow else ()
     cause = f"{capitalize_first(installed.title)} is installed and does not work: {why}."
     if lacks_module_for_good(inputs):
         kernels = ", ".join(kernels_without_module(inputs.node))
@@ -102,6 +103,25 @@ def check_works(inputs: DecisionInput) -> None:
             "(blacklist nouveau in /etc/modprobe.d), rebuild the initial RAM disk, reboot, and "
             "modprobe nvidia; then run again.",
         )
+    return ()
+
+
+def _slow_start(node: Mapping[str, Any]) -> str:
+    """Return the warning about a driver whose answer may only take long; empty for another one.
+
+    Without the persistence daemon, each question starts all GPUs. Where this collection manages the
+    driver, it starts the daemon. A process that cannot be ended shows a GPU that hangs.
+    """
+    hang = node.get("driver_hang")
+    daemon = node["driver"]["services"].get("nvidia-persistenced")
+    if not hang or hang["left"] or daemon not in ("inactive", "failed"):
+        return ""
+    return (
+        f"The driver did not answer {hang['program']} within {hang['seconds']:.0f} s, and "
+        f"nvidia-persistenced is {daemon}: either starting all GPUs takes that long, or a GPU "
+        "hangs. Next step: systemctl enable --now nvidia-persistenced, then run the playbook "
+        "diagnose."
+    )
 
 
 def _check_answers(node: Mapping[str, Any], installed: InstalledDriver) -> None:

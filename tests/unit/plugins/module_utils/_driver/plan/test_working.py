@@ -202,6 +202,22 @@ def test_a_driver_that_was_asked_and_does_not_answer_is_refused(codes, first):
     assert plan(node).action == "none", "it answers"
 
 
+def test_a_slow_start_without_the_persistence_daemon_is_a_warning():
+    node = facts("T4", "d12", "nvidia 580.126.09 open dkms ours")
+    node["driver"]["services"]["nvidia-persistenced"] = "inactive"
+    node["problems"] = [problem("driver_hangs")]
+    hang = {"program": "nvidia-smi", "pid": 7, "state": "D", "wchan": "", "seconds": 60.0}
+    node["driver_hang"] = {**hang, "left": False}
+    found = plan(node)
+    assert ("service", "start") in [(step.step, step.action) for step in found.steps]
+    assert "within 60 s, and nvidia-persistenced is inactive" in "\n".join(found.warnings)
+    node["driver_hang"]["left"] = True
+    assert plan(node).action == "refuse", "nothing can end it"
+    node["driver_hang"]["left"] = False
+    node["driver"]["services"]["nvidia-persistenced"] = "active"
+    assert plan(node).action == "refuse", "the daemon has started the GPUs"
+
+
 def test_a_driver_that_nobody_could_ask_is_kept():
     node = facts("T4", "d12", "nvidia 580.126.09 open dkms")
     assert not plan(node).change
