@@ -232,12 +232,10 @@ def _why_kept(inputs: DecisionInput, installed: InstalledDriver, asked: str | No
     if not_loaded:
         return f"{title} serves {rules.describe_gpus(inputs.gpus)}, and {not_loaded}."
     if inputs.request.version:
-        return f"{title} is the version that was asked for."
+        return f"{title} is the requested version."
     if asked:
-        return f"{title} is of branch {asked}, as asked for."
-    return (
-        f"{title} serves {rules.describe_gpus(inputs.gpus)}: kept, as nothing else was asked for."
-    )
+        return f"{title} is of branch {asked}, the requested one."
+    return f"{title} serves {rules.describe_gpus(inputs.gpus)}: kept, as nothing else is requested."
 
 
 def why_unsuitable(inputs: DecisionInput) -> str | None:

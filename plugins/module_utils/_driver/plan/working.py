@@ -46,7 +46,11 @@ def why_not_loaded(inputs: DecisionInput) -> str:
         return ""
     if installed.loaded:
         held = held_by_kernel_driver(node)
-        return f"{kernel_drivers(node)} holds the GPUs beside NVIDIA's module" if held else ""
+        return (
+            f"{kernel_drivers(node)} holds the GPUs although NVIDIA's module is loaded"
+            if held
+            else ""
+        )
     if node["nouveau"]["loaded"]:
         return f"{kernel_drivers(node)} is loaded and holds the GPUs, NVIDIA's module is not loaded"
     if not kernel.get("driver"):
