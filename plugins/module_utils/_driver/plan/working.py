@@ -83,7 +83,8 @@ def check_works(inputs: DecisionInput) -> tuple[str, ...]:
     :raises Refusal: it does not work, and this collection cannot repair it.
     """
     installed = inputs.installed
-    if installed is None:
+    # With all GPUs bound to vfio-pci, a loaded driver has none, and says so.
+    if installed is None or not container_gpus(inputs.node):
         return ()
     why = why_not_loaded(inputs)
     if not why:

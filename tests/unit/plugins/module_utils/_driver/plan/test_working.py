@@ -109,6 +109,13 @@ def test_where_virtual_machines_have_all_gpus_the_driver_need_not_be_loaded(sett
     assert (found.action, found.change, found.load) == ("none", False, False)
 
 
+def test_a_loaded_driver_without_gpus_of_its_own_need_not_answer():
+    node = facts("T4", "d12", "nvidia 580.126.09 open dkms")
+    node["gpus"][0]["kernel_driver"] = "vfio-pci"
+    node["problems"] = [problem("driver_not_answering", "No devices were found")]
+    assert plan(node).action == "none"
+
+
 @pytest.mark.parametrize(
     ("place", "setting", "step"),
     [
