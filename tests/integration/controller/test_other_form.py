@@ -62,8 +62,8 @@ def test_facts_of_another_form_fail_their_host_and_the_others_are_planned(tmp_pa
     rows = {row["node"]: row for row in json.loads((tmp_path / "plan.json").read_text())}
     assert {host: rows[host]["action"] for host in GOOD} == {"gpu1": "change", "gpu2": "change"}
     (why,) = rows["bad"]["why"]
-    assert rows["bad"]["action"] == "unknown" and "has an unexpected format" in why
-    assert "other_form" in run.screen
+    assert (rows["bad"]["action"], why) == ("unknown", "the node could not be read, see below")
+    assert "other_form" in run.screen and "has an unexpected format" in run.screen
     assert "Traceback" not in run.screen
 
 
