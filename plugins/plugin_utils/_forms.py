@@ -93,7 +93,7 @@ def checked(action: Any, result: dict[str, Any]) -> dict[str, Any]:
 
 def _error(module: str, wrong: str) -> KubegpuError:
     return KubegpuError(
-        f"The answer of {module} has not the form that this release of the collection reads.",
+        f"The answer of {module} has an unexpected format.",
         evidence=f"the answer{wrong}",
         next_step="See what answers for this host: its Python (ansible_python_interpreter), sudo, "
         "and the machine itself, which may not be in your hands any more. If it is a good one, "
@@ -108,7 +108,7 @@ def cached_error(wrong: str) -> KubegpuError:
     :param wrong: of :func:`facts_fault`.
     """
     return KubegpuError(
-        "Its facts have not the form that this release of the collection writes.",
+        "Its facts have an unexpected format: this release of the collection writes another one.",
         evidence=f"ansible_facts.{_FACT}{wrong}",
         next_step="Remove the host from the cache of facts (ansible.cfg, fact_caching), and run "
         "again. If it has no cache, report it with this line.",

@@ -14,6 +14,7 @@ from .._core.steps import Step
 from .._distro.support import unsupported
 from .._hardware.module_blocks import (
     MODULES,
+    NOMODESET,
     blocks_of,
     describe_blocks,
     unblock_step,
@@ -128,7 +129,8 @@ def _blocked(node: Mapping[str, Any]) -> Refusal | None:
 
 def _blocked_later(node: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the warning that a loaded module is lost with the next boot."""
-    blocks = blocks_of(node, MODULES["amd"])
+    # A loaded module runs with nomodeset already: amdgpu.modeset=1 overrides it.
+    blocks = [one for one in blocks_of(node, MODULES["amd"]) if one["setting"] != NOMODESET]
     if not blocks:
         return ()
     return (

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 COMMAND_LINE = "kernel command line"
+NOMODESET = "nomodeset"
 #: The modules that a node's GPUs need for containers, by vendor. Debian renames NVIDIA's.
 MODULES: Mapping[str, tuple[str, ...]] = {
     "nvidia": ("nvidia", "nvidia_uvm", "nvidia_current", "nvidia_current_open"),
@@ -33,7 +34,7 @@ _SETTING = re.compile(
     r"|alias[ \t]+(?P<alias>\S+)[ \t]+off\b)",
     re.M,
 )
-_BY_NAME = ("install", "alias", "module_blacklist", "nomodeset")
+_BY_NAME = ("install", "alias", "module_blacklist", NOMODESET)
 _IN_INITRAMFS = "rd.driver.blacklist"
 
 
@@ -56,9 +57,9 @@ def find_blocks(
         for name in sorted(wanted & {_plain(one) for one in match["names"].split(",")}):
             word = {"place": COMMAND_LINE, "setting": match[0]}
             found.setdefault(name, []).append(word)
-    if re.search(r"(?<!\S)nomodeset(?!\S)", command_line):
+    if NOMODESET in command_line.split():
         for name in sorted(wanted & _NEED_MODESET):
-            word = {"place": COMMAND_LINE, "setting": "nomodeset"}
+            word = {"place": COMMAND_LINE, "setting": NOMODESET}
             found.setdefault(name, []).append(word)
     return found
 

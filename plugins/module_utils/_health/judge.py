@@ -18,7 +18,7 @@ from .._diagnosis.drm_log import kernel_findings
 from .._diagnosis.known_errors import explain, explain_one
 from .._diagnosis.licence import licence_fault
 from .._hardware.kernel_drivers import KERNEL_DRIVERS
-from .._hardware.vendors import DRIVERS, container_gpus
+from .._hardware.vendors import DRIVERS, container_gpus, gpu_vendors
 from .._hardware.vgpu_licence import UNLICENSED
 from .._host.bounded import Hang
 from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
@@ -149,7 +149,8 @@ def _smi_findings(node: Node) -> list[Judged]:
 
 def _blocked(node: Node) -> list[Judged]:
     """Return the drivers that no GPU is bound to because their modules are blocked."""
-    found = [_blocked_driver(node, vendor) for vendor in DRIVERS]
+    # A card of a second vendor without a driver is there for the screen.
+    found = [_blocked_driver(node, vendor) for vendor in gpu_vendors(_facts(node))]
     return [Judged(one, ERROR) for one in found if one is not None]
 
 
@@ -164,8 +165,12 @@ def _blocked_driver(node: Node, vendor: str) -> Finding | None:
 
 def _of_nvidia(node: Node) -> list[PciGpu]:
     """Return the GPUs that NVIDIA's driver is to have."""
-    facts = [{"vendor": gpu.vendor, "kernel_driver": gpu.kernel_driver} for gpu in node.gpus]
-    return [gpu for gpu, fact in zip(node.gpus, facts) if container_gpus({"gpus": [fact]})]
+    return [gpu for gpu, fact in zip(node.gpus, _facts(node)) if container_gpus({"gpus": [fact]})]
+
+
+def _facts(node: Node) -> list[dict[str, Any]]:
+    """Return what decides which vendors' GPUs a node offers."""
+    return [{"vendor": gpu.vendor, "kernel_driver": gpu.kernel_driver} for gpu in node.gpus]
 
 
 def _not_counted(address: str, count: int, wanted: int) -> Judged:

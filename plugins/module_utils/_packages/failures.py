@@ -204,7 +204,9 @@ def explain(output: str, doing: str, seen: Circumstances = NOTHING_SEEN) -> Kube
             next_step="Fix what it says, then run again.",
         )
     cause, next_step, lines = _judge(rule, output, seen)
-    evidence = _relevant_lines(output, rule.pattern, lines)
+    # Of dependencies, the line of the package decides, and the error comes after it.
+    pattern = f"{rule.pattern}|{_RELATION}" if rule.kind == CHOICE else rule.pattern
+    evidence = _relevant_lines(output, pattern, lines)
     return KubegpuError(f"{doing}: {cause}", evidence=evidence, next_step=next_step)
 
 

@@ -62,8 +62,8 @@ def test_facts_of_another_form_fail_their_host_and_the_others_are_planned(tmp_pa
     rows = {row["node"]: row for row in json.loads((tmp_path / "plan.json").read_text())}
     assert {host: rows[host]["action"] for host in GOOD} == {"gpu1": "change", "gpu2": "change"}
     (why,) = rows["bad"]["why"]
-    assert rows["bad"]["action"] == "unknown" and "has not the form" in why
-    assert '"code": "other_form"' in run.screen or "other_form" in run.screen
+    assert (rows["bad"]["action"], why) == ("unknown", "the node could not be read, see below")
+    assert "other_form" in run.screen and "has an unexpected format" in run.screen
     assert "Traceback" not in run.screen
 
 
@@ -87,7 +87,7 @@ def test_a_report_has_all_hosts(tmp_path, playbook, answers, state):
     for name in GOOD:
         assert nodes[name]["layers"] and nodes[name]["gpus"], nodes[name]
     told = json.dumps(nodes["bad"])
-    assert "has not the form" in told, told
+    assert "has an unexpected format" in told, told
     assert (nodes["bad"]["state"] == "unknown") is (state == "unknown")
     assert (run.status == 2) is (state == "unknown"), run.screen
 
@@ -101,7 +101,7 @@ def test_verify_shows_the_layers_of_the_others(tmp_path, answers):
     assert run.status == 2 and "Traceback" not in run.screen, run.screen
     rows = {row["node"]: row for row in json.loads((tmp_path / "verify.json").read_text())}
     assert {host: rows[host]["result"] for host in GOOD} == {"gpu1": "ok", "gpu2": "ok"}
-    assert rows["bad"]["failed"] and "has not the form" in rows["bad"]["causes"][0]
+    assert rows["bad"]["failed"] and "has an unexpected format" in rows["bad"]["causes"][0]
     assert {host: one["failed"] for host, one in run.recap().items()} == {
         "gpu1": 0, "gpu2": 0, "bad": 1,
     }  # fmt: skip

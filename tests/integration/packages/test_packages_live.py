@@ -316,7 +316,7 @@ def test_a_full_disk_is_named(ready):
 
 @pytest.mark.full(why="another fault of an install; unit tests have the output of apt")
 def test_a_pin_is_named_with_its_file(ready):
-    """Public report 9."""
+    """pop-os/pop#1708: a pin of a distribution on packages of NVIDIA."""
     pin = ready.root / "etc/apt/preferences.d/12-apt-pin.pref"
     pin.write_text(
         "Package: nvidia-container-toolkit* libnvidia-container*\n"
@@ -334,7 +334,7 @@ def test_a_pin_is_named_with_its_file(ready):
 
 @pytest.mark.full(why="another fault of a repository; unit tests have stand-ins of the programs")
 def test_a_folder_of_keys_that_only_root_enters_is_named(bare):
-    """Public report 5: root's umask was 077 when somebody made it."""
+    """ANXS/postgresql#615: the umask of root was 077 when somebody made it."""
     folder = bare.root / "etc/apt/keyrings"
     mode = folder.stat().st_mode
     folder.chmod(0o700)
@@ -348,7 +348,7 @@ def test_a_folder_of_keys_that_only_root_enters_is_named(bare):
 
 @pytest.mark.full(why="the hook of apt; a unit test has the environment of the module")
 def test_the_hook_of_needrestart_is_suspended_and_what_waits_is_listed(ready):
-    """Public report 11: a stand-in for the hook records what it is told."""
+    """debops/debops#2668: a stand-in for the hook of needrestart records its environment."""
     hook, program = (
         ready.root / "etc/apt/apt.conf.d/99needrestart",
         ready.root / "usr/sbin/needrestart",

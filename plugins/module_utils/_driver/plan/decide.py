@@ -66,8 +66,7 @@ def _decide(inputs: DecisionInput) -> Target:
         )
     kept = _keep_installed(inputs, asked)
     if kept and vgpu.is_kept(inputs, works=_serves_all_gpus(inputs)):
-        check_works(inputs)
-        return replace(kept, warnings=(*notes, *kept.warnings))
+        return replace(kept, warnings=(*notes, *kept.warnings, *check_works(inputs)))
     _check_guest(inputs, runfile)
     _check_legacy(inputs)
     if asked:
@@ -233,12 +232,10 @@ def _why_kept(inputs: DecisionInput, installed: InstalledDriver, asked: str | No
     if not_loaded:
         return f"{title} serves {rules.describe_gpus(inputs.gpus)}, and {not_loaded}."
     if inputs.request.version:
-        return f"{title} is the version that was asked for."
+        return f"{title} is the requested version."
     if asked:
-        return f"{title} is of branch {asked}, as asked for."
-    return (
-        f"{title} serves {rules.describe_gpus(inputs.gpus)}: kept, as nothing else was asked for."
-    )
+        return f"{title} is of branch {asked}, the requested one."
+    return f"{title} serves {rules.describe_gpus(inputs.gpus)}: kept, as nothing else is requested."
 
 
 def why_unsuitable(inputs: DecisionInput) -> str | None:

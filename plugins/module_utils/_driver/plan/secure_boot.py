@@ -38,7 +38,7 @@ def check_secure_boot(inputs: DecisionInput, target: Target) -> Target:
         return replace(target, reasons=(*target.reasons, reason))
     found = signed_modules(inputs, target.source)
     if found and target.kernel_module in found["modules"]:
-        return _signed_by(found, target)
+        return _signed_by(inputs, found, target)
     if inputs.installed and inputs.installed.loaded and inputs.node["driver"]["dkms"]:
         # A module that was built on this node is loaded, so its key is enrolled.
         return target
@@ -140,11 +140,19 @@ def _signed_elsewhere(inputs: DecisionInput) -> str:
     )
 
 
-def _signed_by(signed: Mapping[str, Any], target: Target) -> Target:
+def _signed_by(inputs: DecisionInput, signed: Mapping[str, Any], target: Target) -> Target:
     """Return the target with modules that the publisher of the repository signs."""
     by = signed["by"]
     reason = f"Secure Boot is on: these kernel modules come built and signed by {by}."
     warnings = target.warnings
+    if signed.get("stream"):
+        # Report: github.com/NVIDIA/yum-packaging-precompiled-kmod/issues/57.
+        warnings = (
+            *warnings,
+            f"{by} builds these modules for each kernel of the distribution: kernel "
+            f"{inputs.node['os']['kernel']} may have none yet, and facts do not show it. Next step "
+            "then: boot the kernel before it, or nvidia_driver_dkms: true and enrol its key.",
+        )
     if not signed["trusted"]:
         warnings = (
             *warnings,

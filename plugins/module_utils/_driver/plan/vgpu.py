@@ -73,9 +73,14 @@ def is_kept(inputs: DecisionInput, *, works: bool) -> bool:
 def support_warning(inputs: DecisionInput, branch: str) -> str | None:
     """Return the warning about a branch whose support ends; a guest follows its host's."""
     data, today = inputs.data, inputs.request.today
-    if not inputs.guest:
-        return rules.support_warning(branch, data, today)
     ending = rules.end_of_support(branch, data, today)
+    if not inputs.guest:
+        if not ending or all(gpu.guest is False for gpu in inputs.gpus):
+            return rules.support_warning(branch, data, today)
+        return (
+            f"{ending}: plan the change to a newer one, unless this node is a vGPU guest (unknown "
+            "without root): the driver of its host decides then."
+        )
     if not ending:
         return None
     host = _host_version(inputs)

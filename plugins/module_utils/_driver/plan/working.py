@@ -19,6 +19,7 @@ from ..._hardware.module_blocks import (
     stops_by_name,
     unblock_step,
 )
+from ..._hardware.vendors import container_gpus
 from .config_files import PATHS
 from .decision import DecisionInput, Target, capitalize_first
 from .installed import InstalledDriver
@@ -36,15 +37,20 @@ NOT_LOADED_BY_REQUEST = (
 def why_not_loaded(inputs: DecisionInput) -> str:
     """Return why the installed driver does not work, empty if it is loaded or nobody can tell.
 
-    In a container the running kernel is not on the disk, and the module belongs to the host.
+    In a container the running kernel is not on the disk, and the module belongs to the host. Where
+    virtual machines have all GPUs, nothing needs the driver.
     """
     node, installed = inputs.node, inputs.installed
     kernel = running_kernel(node)
-    if installed is None or kernel is None:
+    if installed is None or kernel is None or not container_gpus(node):
         return ""
     if installed.loaded:
         held = held_by_kernel_driver(node)
-        return f"{kernel_drivers(node)} holds the GPUs beside NVIDIA's module" if held else ""
+        return (
+            f"{kernel_drivers(node)} holds the GPUs although NVIDIA's module is loaded"
+            if held
+            else ""
+        )
     if node["nouveau"]["loaded"]:
         return f"{kernel_drivers(node)} is loaded and holds the GPUs, NVIDIA's module is not loaded"
     if not kernel.get("driver"):
@@ -71,19 +77,21 @@ def lacks_module_for_good(inputs: DecisionInput) -> bool:
     )
 
 
-def check_works(inputs: DecisionInput) -> None:
-    """Check a driver that would be kept.
+def check_works(inputs: DecisionInput) -> tuple[str, ...]:
+    """Check a driver that would be kept; return warnings.
 
     :raises Refusal: it does not work, and this collection cannot repair it.
     """
     installed = inputs.installed
-    if installed is None:
-        return
+    # With all GPUs bound to vfio-pci, a loaded driver has none, and says so.
+    if installed is None or not container_gpus(inputs.node):
+        return ()
     why = why_not_loaded(inputs)
     if not why:
-        if installed.loaded:
+        slow = _slow_start(inputs.node)
+        if installed.loaded and not slow:
             _check_answers(inputs.node, installed)
-        return
+        return (slow,) if slow else ()
     cause = f"{capitalize_first(installed.title)} is installed and does not work: {why}."
     if lacks_module_for_good(inputs):
         kernels = ", ".join(kernels_without_module(inputs.node))
@@ -100,6 +108,25 @@ def check_works(inputs: DecisionInput) -> None:
             "(blacklist nouveau in /etc/modprobe.d), rebuild the initial RAM disk, reboot, and "
             "modprobe nvidia; then run again.",
         )
+    return ()
+
+
+def _slow_start(node: Mapping[str, Any]) -> str:
+    """Return the warning about a driver whose answer may only take long; empty for another one.
+
+    Without the persistence daemon, each question starts all GPUs. Where this collection manages the
+    driver, it starts the daemon. A process that cannot be ended shows a GPU that hangs.
+    """
+    hang = node.get("driver_hang")
+    daemon = node["driver"]["services"].get("nvidia-persistenced")
+    if not hang or hang["left"] or daemon not in ("inactive", "failed"):
+        return ""
+    return (
+        f"The driver did not answer {hang['program']} within {hang['seconds']:.0f} s, and "
+        f"nvidia-persistenced is {daemon}: either starting all GPUs takes that long, or a GPU "
+        "hangs. Next step: systemctl enable --now nvidia-persistenced, then run the playbook "
+        "diagnose."
+    )
 
 
 def _check_answers(node: Mapping[str, Any], installed: InstalledDriver) -> None:
@@ -136,6 +163,8 @@ def check_blocked(inputs: DecisionInput, target: Target) -> tuple[str, ...]:
     :raises Refusal: with them, the run could not load the driver, or a boot would lose it.
     """
     node = inputs.node
+    if target.keep and not container_gpus(node):
+        return ()
     # Files of this collection are rewritten.
     found = [one for one in blocks_of(node, MODULES["nvidia"]) if one["place"] not in PATHS]
     if not found:

@@ -782,7 +782,7 @@ def test_the_variable_of_the_role_that_runs_is_named(task, node, variables, opti
 
 
 def test_a_pin_is_named_that_keeps_a_listed_version_from_being_installed(task, node):
-    """Public report 9: the version is in the lists, at priority -1."""
+    """pop-os/pop#1708: the version is in the lists, at priority -1."""
     node.pinned = ("nvidia-container-toolkit",)
     node.fail = "no available installation candidate for nvidia-container-toolkit=1.20.0-1"
     answer = task.present()
@@ -820,7 +820,7 @@ def test_without_a_service_that_waits_there_is_no_warning(task, node, capfd, wai
     ],
 )
 def test_needrestart_is_suspended_for_the_package_manager(monkeypatch, module_name, expected):
-    """Public report 11: the hook of apt saw nothing that told it to wait."""
+    """debops/debops#2668: the hook of apt saw nothing that told it to wait."""
     plugin = action.ActionModule.__new__(action.ActionModule)
     plugin._task = types.SimpleNamespace(args={}, no_log=False, _role=None)
     shell = types.SimpleNamespace(env_prefix=lambda **names: " ".join(map("=".join, names.items())))

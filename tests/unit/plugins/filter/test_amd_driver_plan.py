@@ -73,7 +73,14 @@ def test_a_module_that_is_blocked_is_refused_by_file_or_word(place, setting):
     assert "amd_driver_enabled: false" in text
     # It is loaded by hand, as AMD's guide for the MI300X has it.
     loaded = amd_driver_plan({**done(), "blocked_modules": blocked})
-    assert loaded["action"] == "none" and f"{place}: {setting}" in "\n".join(loaded["warnings"])
+    warned = f"{place}: {setting}" in "\n".join(loaded["warnings"])
+    assert loaded["action"] == "none" and warned == (setting != "nomodeset")
+
+
+def test_a_loaded_module_shows_that_nomodeset_does_not_stop_it():
+    blocked = {"amdgpu": [{"place": "kernel command line", "setting": "nomodeset"}]}
+    assert amd_driver_plan({**done(), "blocked_modules": blocked})["warnings"] == []
+    assert amd_driver_plan(noble(blocked_modules=blocked))["action"] == "refuse"
 
 
 def test_what_blocks_in_the_initial_ram_disk_only_is_no_refusal():

@@ -58,7 +58,11 @@ def test_facts_of_another_form_cost_their_own_host_its_diagnosis_only():
     verdicts = {name: one["verdict"] for name, one in result["hosts"].items()}
     assert verdicts == {"cached": "not read", "gpu2": "ok"}
     (why,) = (row["why"] for row in result["unseen"] if row["host"] == "cached")
-    assert "have not the form" in why and "gpu_node has no os" in why and "cache of facts" in why
+    assert (
+        "have an unexpected format" in why
+        and "gpu_node has no os" in why
+        and "cache of facts" in why
+    )
 
 
 def test_what_a_cluster_adds():

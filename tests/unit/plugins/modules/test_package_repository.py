@@ -105,7 +105,7 @@ def node(tmp_path):
 
 @pytest.mark.parametrize("check", [True, False])
 def test_a_folder_of_keys_that_apt_cannot_enter_is_named(node, monkeypatch, check):
-    """Public report 5: root's umask was 077 when the folder was made."""
+    """ANXS/postgresql#615: root's umask was 077 when the folder was made."""
     folder = node.apt / "keyrings"
     folder.mkdir(0o700)
     before = node.tree()

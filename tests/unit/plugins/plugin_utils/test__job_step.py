@@ -98,7 +98,7 @@ lock-inode 4712
 
 
 def test_a_lock_that_another_process_holds_is_told():
-    """Public report 17: unattended-upgrades holds the lock of dpkg."""
+    """Azure/aks-engine#1538: unattended-upgrades holds the lock of dpkg."""
     other = "4000 1 1000 unattended-upgr\n"
     job = read_job(HEAD + other + LOCKS.format(pid=4000))
     step = "waits for the package manager's lock, held by unattended-upgr (process 4000)"

@@ -85,6 +85,13 @@ def test_a_driver_that_is_not_loaded_and_blocked(vendor, module, driver, bound, 
     )
 
 
+def test_a_card_for_the_screen_whose_driver_is_blocked_is_no_fault_of_a_node_with_nvidia_gpus():
+    setting = {"place": "kernel command line", "setting": "nomodeset"}
+    screen = PciGpu(OTHER, "amd", "Radeon Pro WX", None)
+    seen = replace(node(gpus=(GPU, screen)), blocked={"amdgpu": [setting]})
+    assert judge(seen, Request()) == []
+
+
 def found(one, **options):
     """Return severity and code of each finding, by address."""
     return [

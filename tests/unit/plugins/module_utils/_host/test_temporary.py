@@ -62,7 +62,7 @@ def test_a_place_where_nothing_may_be_run_is_named(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("rc", [0, 1])
 def test_the_installer_of_a_driver_unpacks_itself_beside_the_cached_file(tmp_path, rc):
-    """Public report 14: /tmp is mounted with noexec."""
+    """stackhpc/ansible-collection-linux#4: /tmp is mounted with noexec."""
     seen = []
 
     def run(argv, timeout=60, environment=None):

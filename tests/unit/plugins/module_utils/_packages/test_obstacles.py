@@ -213,4 +213,4 @@ def test_a_foreign_hold_on_a_dependency_is_named():
     host = Host(lambda: apt.Apt(run), 1)
     error = host.explain(words, "x", {"nvidia-open": "1"})
     assert error.cause == "x: libhelper: it is held in version 1."
-    assert "libhelper (= 2)" in error.evidence or "held broken" in error.evidence
+    assert "libhelper (= 2)" in error.evidence

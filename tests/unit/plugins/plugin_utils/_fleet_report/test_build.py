@@ -430,5 +430,5 @@ def test_facts_of_another_form_cost_their_own_host_its_rows_only(facts):
     node = node_of(found, "gpu-01")
     assert node["state"] == "unknown" and node["causes"][0]["id"] == "not_read"
     if facts:
-        assert "have not the form" in node["causes"][0]["evidence"]
+        assert "have an unexpected format" in node["causes"][0]["evidence"]
         assert "cache of facts" in node["causes"][0]["next_step"]

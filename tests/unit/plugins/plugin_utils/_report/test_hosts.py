@@ -169,8 +169,8 @@ def test_a_node_that_was_not_read_says_why():
     rows = plan_rows([*hostvars], hostvars)
     assert [row["why"] for row in rows] == [
         ["the node could not be read, see below"],
-        ["the node could not be read: Its facts have not the form that this release of the "
-         "collection writes."],
+        ["the node could not be read: Its facts have an unexpected format: this release of "
+         "the collection writes another one."],
         ["the node could not be read"],
     ]  # fmt: skip
     # After the first play one variable has them for all hosts.

@@ -650,6 +650,14 @@ def test_unattended_upgrades_are_apts():
         assert plan.hold and config_files.UNATTENDED not in plan.files
 
 
+def test_a_new_kernel_may_have_no_precompiled_module_yet():
+    """NVIDIA/yum-packaging-precompiled-kmod#57."""
+    found = [text for text in plan_of("T4", "rocky9 sb").warnings if "may have none yet" in text]
+    assert len(found) == 1 and "kernel 5.14.0-570.el9.x86_64" in found[0]
+    # SUSE's come as packages, and not as a stream.
+    assert not any("none yet" in text for text in plan_of("A100", "sles15 sb").warnings)
+
+
 def test_signed_modules_by_a_row_of_the_users_own():
     rows = {"rhel9": {"signed": {}}}
     plan = plan_of("T4", "rocky9 sb", repositories=rows)

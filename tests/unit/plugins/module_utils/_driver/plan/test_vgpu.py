@@ -104,7 +104,10 @@ def test_a_guest_is_not_told_to_leave_its_hosts_branch(today):
     assert "its host (535.129.03) decides" in warning
     given = facts("A10", "u24", "runfile 535.161.08 proprietary")
     whole = plan_driver(given, *read_options({**request("-"), "today": today}))
-    assert any("plan the change to a newer one" in one for one in whole.warnings)
+    assert any("plan the change to a newer one." in one for one in whole.warnings)
+    given["gpus"][0]["vgpu"]["guest"] = None
+    unknown = plan_driver(given, *read_options({**request("-"), "today": today}))
+    assert any("unless this node is a vGPU guest" in one for one in unknown.warnings)
 
 
 def test_a_licence_for_an_image_that_has_its_driver():

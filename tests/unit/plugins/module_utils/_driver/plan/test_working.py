@@ -99,6 +99,23 @@ def test_in_a_container_nobody_can_load_a_module():
     assert (plan(node).action, plan(node).change) == ("none", False)
 
 
+@pytest.mark.parametrize("setting", ["", "blacklist nvidia", "install nvidia /bin/false"])
+def test_where_virtual_machines_have_all_gpus_the_driver_need_not_be_loaded(setting):
+    node = facts(*DEBIAN)
+    node["gpus"][0]["kernel_driver"] = "vfio-pci"
+    if setting:
+        blocked(node, FILE, setting)
+    found = plan(node)
+    assert (found.action, found.change, found.load) == ("none", False, False)
+
+
+def test_a_loaded_driver_without_gpus_of_its_own_need_not_answer():
+    node = facts("T4", "d12", "nvidia 580.126.09 open dkms")
+    node["gpus"][0]["kernel_driver"] = "vfio-pci"
+    node["problems"] = [problem("driver_not_answering", "No devices were found")]
+    assert plan(node).action == "none"
+
+
 @pytest.mark.parametrize(
     ("place", "setting", "step"),
     [
@@ -190,6 +207,22 @@ def test_a_driver_that_was_asked_and_does_not_answer_is_refused(codes, first):
     assert plan(node, branch="595").action == "upgrade", "another driver was asked for"
     node["nvml"] = NVML
     assert plan(node).action == "none", "it answers"
+
+
+def test_a_slow_start_without_the_persistence_daemon_is_a_warning():
+    node = facts("T4", "d12", "nvidia 580.126.09 open dkms ours")
+    node["driver"]["services"]["nvidia-persistenced"] = "inactive"
+    node["problems"] = [problem("driver_hangs")]
+    hang = {"program": "nvidia-smi", "pid": 7, "state": "D", "wchan": "", "seconds": 60.0}
+    node["driver_hang"] = {**hang, "left": False}
+    found = plan(node)
+    assert ("service", "start") in [(step.step, step.action) for step in found.steps]
+    assert "within 60 s, and nvidia-persistenced is inactive" in "\n".join(found.warnings)
+    node["driver_hang"]["left"] = True
+    assert plan(node).action == "refuse", "nothing can end it"
+    node["driver_hang"]["left"] = False
+    node["driver"]["services"]["nvidia-persistenced"] = "active"
+    assert plan(node).action == "refuse", "the daemon has started the GPUs"
 
 
 def test_a_driver_that_nobody_could_ask_is_kept():
