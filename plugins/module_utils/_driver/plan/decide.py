@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..._core.errors import InputError, Refusal
-from ..._nvidia.checksum import file_name
+from ..._nvidia.checksum import file_name, parse_checksum
 from ..._nvidia.runfile import check_driver
 from ..types import Request, branch_of
 from . import gpu_support as rules
@@ -354,6 +354,11 @@ def _require_checksum(
             "set nvidia_driver_runfile.checksum to sha256:<64 hex digits>, or to the URL of the "
             "publisher's .sha256sum or redistrib JSON.",
         )
+    name = file_name(str(given.get("url") or given.get("path") or ""))
+    try:
+        parse_checksum(str(given["checksum"]), name)
+    except InputError as error:
+        raise Refusal(error.cause, error.next_step or "give another checksum.") from error
     return given
 
 

@@ -865,6 +865,14 @@ def test_runfile_needs_a_checksum():
     assert plan.action == "refuse" and "checksum" in plan.reasons[0]
 
 
+@pytest.mark.parametrize("checksum", ["sha256:...", "sha256:", "md5:" + "0" * 32, "x.sha256sum"])
+def test_a_checksum_that_is_none_is_refused_in_the_plan(checksum):
+    given = {"path": "/srv/NVIDIA-Linux-x86_64-580.126.09.run", "checksum": checksum}
+    plan = plan_of("T4", "d12", runfile=given)
+    assert plan.action == "refuse" and "checksum" in plan.reasons[0]
+    assert "sha256:<64 hex digits>" in " ".join(plan.reasons)
+
+
 def test_runfile_of_another_name_needs_its_version():
     given = {"path": "/srv/driver.run", "checksum": "sha256:" + "0" * 64}
     assert "version" in plan_of("T4", "d12", runfile=given).reasons[1]
