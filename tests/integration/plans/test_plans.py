@@ -105,6 +105,7 @@ def test_what_works_on_the_machine_refuses_a_tree(inventory, name):
     run = playbook.run(inventory, f"kubegpu.nodes.{name}", "--limit", "p4,none")
     assert run.status != 0
     assert "kubegpu_root is" in run.screen and "Next step" in run.screen
+    assert "Finalization of task args" not in run.screen
 
 
 @pytest.mark.full(why="another variable than test_wishes_are_variables_of_a_host")
