@@ -61,8 +61,8 @@ def test_facts_of_another_form_fail_their_host_and_the_others_are_planned(tmp_pa
     }  # fmt: skip
     rows = {row["node"]: row for row in json.loads((tmp_path / "plan.json").read_text())}
     assert {host: rows[host]["action"] for host in GOOD} == {"gpu1": "change", "gpu2": "change"}
-    (why,) = rows["bad"]["why"]
-    assert rows["bad"]["action"] == "unknown" and "has not the form" in why
+    told = " ".join([*rows["bad"]["why"], *rows["bad"]["warnings"]])
+    assert rows["bad"]["action"] == "unknown" and "has not the form" in told
     assert '"code": "other_form"' in run.screen or "other_form" in run.screen
     assert "Traceback" not in run.screen
 

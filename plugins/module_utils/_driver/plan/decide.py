@@ -233,11 +233,11 @@ def _why_kept(inputs: DecisionInput, installed: InstalledDriver, asked: str | No
     if not_loaded:
         return f"{title} serves {rules.describe_gpus(inputs.gpus)}, and {not_loaded}."
     if inputs.request.version:
-        return f"{title} is the version that was asked for."
+        return f"{title} is the version that was requested."
     if asked:
-        return f"{title} is of branch {asked}, as asked for."
+        return f"{title} is of branch {asked}, as requested."
     return (
-        f"{title} serves {rules.describe_gpus(inputs.gpus)}: kept, as nothing else was asked for."
+        f"{title} serves {rules.describe_gpus(inputs.gpus)}: kept, as nothing else was requested."
     )
 
 
@@ -324,7 +324,7 @@ def _check_asked(inputs: DecisionInput, asked: str) -> None:
     )
     before = f" The installed driver {inputs.installed.version} stays." if inputs.installed else ""
     raise Refusal(
-        f"{capitalize_first(what)}{with_modules} was asked for, but {found}.{before}",
+        f"{capitalize_first(what)}{with_modules} was requested, but {found}.{before}",
         alternatives(inputs),
     )
 

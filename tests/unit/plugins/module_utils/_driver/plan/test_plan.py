@@ -1177,9 +1177,9 @@ def test_a_driver_that_goes_says_why():
 def test_previous_says_that_it_was_there_before():
     plan = plan_of("T4", "u24", "nvidia 595.58.03 open ours prev=580.126.09", "previous")
     assert plan.reasons[0].startswith("Version 580.126.09 was installed before the last change")
-    assert "asked for" not in " ".join(plan.reasons)
+    assert "requested" not in " ".join(plan.reasons)
     plan = plan_of("T4", "u24", "-", "580.126.09")
-    assert plan.reasons[0].startswith("Version 580.126.09 was asked for; its branch is 580")
+    assert plan.reasons[0].startswith("Version 580.126.09 was requested; its branch is 580")
 
 
 # Of one branch, as dependencies bring them: they are requested by no name.
