@@ -143,8 +143,8 @@ def _tree_refused(variables: Variables, root: str) -> str:
     if root == "/" or not any(variables.get(name) for name in _ON_THE_MACHINE):
         return ""
     return (
-        f"kubegpu_root is {root}: only kubegpu.nodes.plan reads a directory tree, and this playbook "
-        "works on the running machine. Next step: leave kubegpu_root out for this host."
+        f"kubegpu_root is {root}: only kubegpu.nodes.plan reads a directory tree, and this "
+        "playbook works on the running machine. Next step: leave kubegpu_root out for this host."
     )
 
 

@@ -40,7 +40,7 @@ def with_configuration(
     requested = (*files, *([config_files.TOKEN] if token else []))
     stale = stale_files(node, requested) if node["driver"]["managed"] else ()
     if differing:
-        reason = "block nouveau, load the modules at boot, no unattended upgrade of the driver"
+        reason = ", ".join(config_files.PURPOSES.get(path, path) for path in differing)
         steps.append(Step("files", "write", ", ".join(differing), reason))
     if stale:
         steps.append(Step("files", "remove", ", ".join(stale), "they are no longer requested"))

@@ -903,6 +903,26 @@ def test_licence_of_a_guest():
     assert "licence" not in [step.step for step in again.steps]
 
 
+def test_the_reason_for_files_is_of_those_that_are_written():
+    plan = plan_of("T4", "d12")
+    (step,) = (one for one in plan.steps if (one.step, one.action) == ("files", "write"))
+    assert step.reason.startswith("block nouveau, load the modules at boot")
+    assert "unattended" in step.reason
+    given = facts("T4v", "d12", "runfile 535.129.03 proprietary ours dkms")
+    given["driver"]["configuration"] = {
+        path: config_files.sha256(text)
+        for path, text in plan_of("T4v", "d12", "-", "run=535.129.03-grid").files.items()
+    }
+    options = read_options({"licence": {"feature_type": 1}})
+    again = plan_driver(given, *options)
+    (step,) = (one for one in again.steps if (one.step, one.action) == ("files", "write"))
+    assert step.reason == "licence of the guest"
+
+
+def test_every_file_of_a_plan_has_a_purpose():
+    assert {*config_files.PATHS} - {*config_files.PURPOSES} == {config_files.TOKEN}
+
+
 def test_licence_files_of_ours_go_with_their_options():
     given = facts("T4v", "d12", "runfile 535.129.03 proprietary ours dkms")
     there = {config_files.GRIDD: "ab", config_files.TOKEN: "cd"}
