@@ -100,7 +100,7 @@ class ActionModule(ActionBase):
             wrong=by_host,
         )
         outputs = find_outputs(read, writes)
-        texts = [*_playbook_texts(by_host), *check_outputs(outputs, writes)]
+        texts = [*_playbook_texts(by_host), *check_outputs(outputs, writes, read)]
         if _HOOKS in writes:
             texts += wrong_hooks(read, hosts.search)
         strictest = max(map(str, every[UNKNOWN]), key=_STRICTNESS.find, default="warn")

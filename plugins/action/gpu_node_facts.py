@@ -18,7 +18,7 @@ class ActionModule(ModuleAction):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        known = known_result(task_vars or {})
+        known = known_result(task_vars or {}, str(self._task.args.get("root") or "/"))
         if known is not None:
             return known
         return {**super().run(tmp, task_vars), "become": bool(self._task.become)}

@@ -527,7 +527,7 @@ ansible_facts:
               cause: No container runtime is on this node.
               evidence: neither containerd, dockerd nor crio was found
               next_step: >-
-                Install containerd, CRI-O or Docker (this collection never does), then run again.
+                Install containerd, CRI-O or Docker (this collection does not), then run again.
 cause:
   description: What is wrong, with the name of the file, option or package.
   returned: failure

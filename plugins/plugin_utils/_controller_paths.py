@@ -64,33 +64,41 @@ def find_outputs(hosts: Iterable[HostValues], writes: Mapping[str, str]) -> dict
     """
     known = list(hosts)
     found: dict[str, str] = {}
-    for name, (_form, fallback) in OUTPUTS.items():
-        given = next(
-            ((one, host) for one in (name, fallback) for host in known if one in set(host.names)),
-            None,
-        )
+    for name in OUTPUTS:
+        given = _given(name, known)
         path = writes.get(name) if given is None else given[1].values.get(given[0])
         if isinstance(path, str):
             found[name] = _absolute(path)
     return found
 
 
+def _given(name: str, hosts: Iterable[HostValues]) -> tuple[str, HostValues] | None:
+    """Return the variable that gives a path, and the first host that sets it."""
+    known = list(hosts)
+    names = (name, OUTPUTS[name][1])
+    return next(((one, host) for one in names for host in known if one in set(host.names)), None)
+
+
 def _absolute(path: str) -> str:
     return os.path.abspath(os.path.expandvars(os.path.expanduser(path))) if path else ""
 
 
-def check_outputs(outputs: Mapping[str, str], writes: Mapping[str, str]) -> list[str]:
-    """Return why paths cannot be written. Nothing is changed."""
-    texts = []
+def check_outputs(
+    outputs: Mapping[str, str], writes: Mapping[str, str], hosts: Iterable[HostValues] = ()
+) -> list[str]:
+    """Return why paths cannot be written, by the variable that is set. Nothing is changed."""
+    known, texts = list(hosts), []
     for name in writes:
         path, form = outputs.get(name), OUTPUTS[name][0]
         if not path:
             continue
+        given = _given(name, known)
+        variable = given[0] if given else name
         try:
             if form == "report":
-                check_report(path, name)
+                check_report(path, variable)
             else:
-                check_file(path, FORMS[form], name)
+                check_file(path, FORMS[form], variable)
         except InputError as error:
             texts.append(str(error))
     return texts

@@ -26,6 +26,8 @@ READ = "__kubegpu_read"
 EARLIER = "__kubegpu_unread"
 #: The first task of the playbook, which runs once for all hosts.
 CHECKED = "__kubegpu_variables"
+# Set by the playbooks that read more of a machine than its files, or change it.
+_ON_THE_MACHINE = ("__kubegpu_changes_nodes", "__kubegpu_reports")
 _NOT_READ = ("failed", "unreachable", "skipped")
 _TEXTS = ("msg", "module_stdout", "module_stderr", "code")
 _UNREACHABLE = "the node cannot be reached"
@@ -136,16 +138,27 @@ def role_left_out(hosts: Sequence[str]) -> str:
     )
 
 
-def known_result(variables: Variables) -> dict[str, Any] | None:
+def _tree_refused(variables: Variables, root: str) -> str:
+    """Return the message for a tree in a playbook that works on the machine; empty without one."""
+    if root == "/" or not any(variables.get(name) for name in _ON_THE_MACHINE):
+        return ""
+    return (
+        f"kubegpu_root is {root}: only kubegpu.nodes.plan reads a directory tree, and this "
+        "playbook works on the running machine. Next step: leave kubegpu_root out for this host."
+    )
+
+
+def known_result(variables: Variables, root: str = "/") -> dict[str, Any] | None:
     """Return the result of ``gpu_node_facts`` that needs no node; None if none is known.
 
-    How an earlier call ended is the result of the task that takes a host out of the run.
+    How an earlier call ended is the result of the task that takes a host out of the run. The
+    variable of that task only marks it: an action gets it as a template.
     """
-    earlier = variables.get(EARLIER)
-    if isinstance(earlier, Mapping):
+    if EARLIER in variables:
+        earlier = _ending(variables)
         how = {key: True for key in ("failed", "unreachable") if earlier.get(key)}
         return {"changed": False, "msg": str(earlier.get("msg") or "It was not read."), **how}
-    cause = left_out(variables)
+    cause = left_out(variables) or _tree_refused(variables, root)
     return {"failed": True, "changed": False, "msg": cause} if cause else None
 
 

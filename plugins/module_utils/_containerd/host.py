@@ -110,7 +110,7 @@ class Host:
         raise KubegpuError(
             "containerd is not installed on this node, or its binary is somewhere else.",
             evidence="looked for " + ", ".join(str(candidate) for candidate in candidates),
-            next_step="Install containerd first (this collection never does), or give the "
+            next_step="Install containerd first (this collection does not), or give the "
             "binary by containerd_path.",
         )
 

@@ -110,7 +110,7 @@ class CrioRuntime:
             raise KubegpuError(
                 "CRI-O is not installed on this node.",
                 evidence=f"no program crio, no {self.request.config_path}",
-                next_step="Install CRI-O first (this collection never does).",
+                next_step="Install CRI-O first (this collection does not).",
             )
 
     def _check_runtime_path(self, check: bool) -> None:

@@ -49,7 +49,7 @@ NO_RUNTIME = Finding(
     "no_container_runtime",
     "No container runtime is on this node.",
     "neither containerd, dockerd nor crio was found",
-    "Install containerd, CRI-O or Docker (this collection never does), then run again.",
+    "Install containerd, CRI-O or Docker (this collection does not), then run again.",
 )
 
 
@@ -151,8 +151,8 @@ def kernel_driver_loaded(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         NOUVEAU,
-        f"The {name} driver is still loaded and holds the GPU; NVIDIA's driver cannot be loaded "
-        "beside it.",
+        f"The {name} driver is loaded and holds the GPU; NVIDIA's driver cannot be loaded until it "
+        "is unloaded.",
         (f"{line}; " if line else "")
         + f"{name} is loaded"
         + (", and blocked for the next boot" if evidence.nouveau_blocked else ""),

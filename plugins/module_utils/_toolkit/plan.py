@@ -238,9 +238,9 @@ def _version(node: Mapping[str, Any], request: Request, family: Family) -> tuple
     installed = _toolkit(node)["version"]
     if request.version:
         full = request.version if "-" in request.version else f"{request.version}-{family.revision}"
-        return full, "asked for"
+        return full, "requested"
     if installed:
-        return installed, "installed already, and no version was asked for"
+        return installed, "installed already, and no version was requested"
     return f"{PINNED_VERSION}-{family.revision}", "the version that this release pins"
 
 

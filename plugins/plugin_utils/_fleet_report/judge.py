@@ -140,7 +140,9 @@ def _judged(source: Source) -> list[Cause]:
     )
     tested = observe([replace(host, facts=None)], ())
     told = {one.code for one in tested}
-    blind = bool(facts["gpus"]) and source.layers is None and not _driver_loaded(facts)
+    # Layers are not tried where their module finds no GPU: the facts are of another time or place.
+    tried = any(one.get("ok") is not None for one in layers)
+    blind = bool(facts["gpus"]) and not tried and not _driver_loaded(facts)
     works = not blind and all(one.severity != ERROR for one in tested)
     found = []
     for root in roots_of([host]):

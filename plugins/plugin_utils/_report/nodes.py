@@ -31,6 +31,11 @@ _DECIDED_BY_DRIVER = (
     "unknown_gpu",
     "vgpu_guest_without_grid_driver",
 )
+# What a plan that loads the driver does about nouveau.
+_UNLOADS = (
+    "site unloads it. If a program uses it, such as the console, the node needs a reboot: "
+    "nvidia_driver_reboot: true allows one."
+)
 _RUNTIMES = ("containerd", "docker", "crio")
 # Steps of the toolkit's plan that are shown without the part's name.
 _SELF_EXPLANATORY = ("cdi", *_RUNTIMES)
@@ -420,8 +425,11 @@ def _with_results(
 def _problems(node: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the problems in the facts that no plan reports."""
     reported = " ".join(text for plan in parts.values() for text in plan["warnings"])
+    unloads = bool((parts.get("driver") or {}).get("load"))
     return [
-        problem["cause"]
+        f"{problem['cause']} {_UNLOADS}"
+        if unloads and problem["code"] == "nouveau_loaded"
+        else problem["cause"]
         for problem in node["problems"]
         if problem["cause"] not in reported
         and not ("driver" in parts and problem["code"] in _DECIDED_BY_DRIVER)

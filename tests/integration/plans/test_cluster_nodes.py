@@ -13,8 +13,8 @@ import pytest
 
 from tests.integration.plans import playbook
 
-DRA = ["What the DRA driver needs in Kubernetes, where it is asked for"]
-DRA += ["DRA driver in Kubernetes, where it is asked for"]
+DRA = ["What the DRA driver needs in Kubernetes, if requested"]
+DRA += ["DRA driver in Kubernetes, if requested"]
 OTHERS = "Device plugins of AMD and Intel, and monitoring in Kubernetes, where they are needed"
 PLAY = re.compile(r"^PLAY \[(.*)\] \*+\n(skipping: no hosts matched)?", re.MULTILINE)
 

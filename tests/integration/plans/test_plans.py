@@ -99,12 +99,13 @@ def test_table_fits_the_screen_and_holds_every_word(inventory, thirteen, width):
             assert word in text or len(word) > 36, word
 
 
-@pytest.mark.full("teardown", why="another playbook")
-@pytest.mark.parametrize("name", ["site", "teardown"])
-def test_what_changes_nodes_refuses_a_tree(inventory, name):
+@pytest.mark.full("teardown", "verify", "diagnose", why="another playbook")
+@pytest.mark.parametrize("name", ["site", "teardown", "verify", "diagnose", "report"])
+def test_what_works_on_the_machine_refuses_a_tree(inventory, name):
     run = playbook.run(inventory, f"kubegpu.nodes.{name}", "--limit", "p4,none")
     assert run.status != 0
     assert "kubegpu_root is" in run.screen and "Next step" in run.screen
+    assert "Finalization of task args" not in run.screen
 
 
 @pytest.mark.full(why="another variable than test_wishes_are_variables_of_a_host")

@@ -23,6 +23,17 @@ RECORD = "nvidia_driver"
 FILES = "nvidia_driver::"
 # The files that a plan writes; the facts have the SHA-256 of each that exists.
 PATHS = (NOUVEAU, OPTIONS, MODULES, UDEV, UNATTENDED, PERSISTENCED, GRIDD, TOKEN, IMEX_NODES)
+# What each is for, as a plan gives it.
+PURPOSES = {
+    NOUVEAU: "block nouveau",
+    OPTIONS: "options of the kernel modules",
+    MODULES: "load the modules at boot",
+    UDEV: "create the device files",
+    UNATTENDED: "no unattended upgrade of the driver",
+    PERSISTENCED: "the persistence daemon",
+    GRIDD: "licence of the guest",
+    IMEX_NODES: "nodes of the NVLink domain",
+}
 # Files that are copied into the initial RAM disk.
 IN_INITRAMFS = (NOUVEAU, OPTIONS)
 

@@ -40,7 +40,7 @@ def with_configuration(
     requested = (*files, *([config_files.TOKEN] if token else []))
     stale = stale_files(node, requested) if node["driver"]["managed"] else ()
     if differing:
-        reason = "nouveau stays away, the modules come at boot, and the set is left alone"
+        reason = ", ".join(config_files.PURPOSES.get(path, path) for path in differing)
         steps.append(Step("files", "write", ", ".join(differing), reason))
     if stale:
         steps.append(Step("files", "remove", ", ".join(stale), "they are no longer requested"))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..._core.errors import InputError, Refusal
-from ..._nvidia.checksum import file_name
+from ..._nvidia.checksum import file_name, parse_checksum
 from ..._nvidia.runfile import check_driver
 from ..types import Request, branch_of
 from . import gpu_support as rules
@@ -232,10 +232,12 @@ def _why_kept(inputs: DecisionInput, installed: InstalledDriver, asked: str | No
     if not_loaded:
         return f"{title} serves {rules.describe_gpus(inputs.gpus)}, and {not_loaded}."
     if inputs.request.version:
-        return f"{title} is the requested version."
+        return f"{title} is the version that was requested."
     if asked:
-        return f"{title} is of branch {asked}, the requested one."
-    return f"{title} serves {rules.describe_gpus(inputs.gpus)}: kept, as nothing else is requested."
+        return f"{title} is of branch {asked}, as requested."
+    return (
+        f"{title} serves {rules.describe_gpus(inputs.gpus)}: kept, as nothing else was requested."
+    )
 
 
 def why_unsuitable(inputs: DecisionInput) -> str | None:
@@ -321,7 +323,7 @@ def _check_asked(inputs: DecisionInput, asked: str) -> None:
     )
     before = f" The installed driver {inputs.installed.version} stays." if inputs.installed else ""
     raise Refusal(
-        f"{capitalize_first(what)}{with_modules} was asked for, but {found}.{before}",
+        f"{capitalize_first(what)}{with_modules} was requested, but {found}.{before}",
         alternatives(inputs),
     )
 
@@ -351,6 +353,11 @@ def _require_checksum(
             "set nvidia_driver_runfile.checksum to sha256:<64 hex digits>, or to the URL of the "
             "publisher's .sha256sum or redistrib JSON.",
         )
+    name = file_name(str(given.get("url") or given.get("path") or ""))
+    try:
+        parse_checksum(str(given["checksum"]), name)
+    except InputError as error:
+        raise Refusal(error.cause, error.next_step or "give another checksum.") from error
     return given
 
 

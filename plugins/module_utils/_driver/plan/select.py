@@ -98,12 +98,12 @@ def _requested_branch(inputs: DecisionInput, asked: str, order: Sequence[str]) -
     source = next((one for one in order if _offers(inputs, one, asked)), None)
     if source is None:
         raise Refusal(
-            f"Branch {asked} was asked for, but {_describe_sources(inputs, order, asked)}.",
+            f"Branch {asked} was requested, but {_describe_sources(inputs, order, asked)}.",
             _next_steps(inputs, asked, order),
         )
-    why = f"Branch {asked} ({rules.describe(asked, data)}) was asked for."
+    why = f"Branch {asked} ({rules.describe(asked, data)}) was requested."
     if request.version:
-        which = "was installed before the last change" if inputs.back else "was asked for"
+        which = "was installed before the last change" if inputs.back else "was requested"
         why = f"Version {request.version} {which}; its branch is {asked}"
         why += f" ({rules.describe(asked, data)})."
     ending = vgpu.support_warning(inputs, asked)
@@ -221,7 +221,7 @@ def _keep_branch(inputs: DecisionInput, order: Sequence[str]) -> Choice | None:
 def _source_reason(inputs: DecisionInput, source: str, branch: str) -> str:
     place = PLACES[source]
     if inputs.request.source == source:
-        return f"Source: {place}, {'as it was then' if inputs.back else 'as asked for'}."
+        return f"Source: {place}, {'as it was then' if inputs.back else 'as requested'}."
     if inputs.installed and inputs.installed.source == source:
         return f"Source: {place}, from which the driver that is there came."
     if source == NVIDIA and inputs.system.id == "ubuntu":
@@ -313,7 +313,7 @@ def choose_kernel_module(inputs: DecisionInput, branch: str, source: str) -> tup
         kind for kind in rules.kernel_modules(inputs.gpus, branch, inputs.data) if kind in there
     ]
     if inputs.requested_kernel_module:
-        why = "as they were then" if inputs.back else "as asked for"
+        why = "as they were then" if inputs.back else "as requested"
         return (
             inputs.requested_kernel_module,
             f"Kernel modules: {inputs.requested_kernel_module}, {why}.",

@@ -66,6 +66,19 @@ def test_what_may_not_be_replaced_is_refused_by_the_variables_name(tmp_path, nam
     assert check_outputs({name: str(place)}, {}) == [] == check_outputs({name: ""}, {name: ""})
 
 
+@pytest.mark.parametrize("name", ["gpu_report_dir", "gpu_verify_file"])
+def test_a_path_is_refused_by_the_variable_that_is_set(tmp_path, name):
+    place = tmp_path / "file"
+    place.write_text("of a person")
+    set_by = OUTPUTS[name][1]
+    for hosts, variable in (
+        ([host(**{set_by: str(place)})], set_by),
+        ([host(**{set_by: "/all"}), host(**{name: str(place)})], name),
+    ):
+        (text,) = check_outputs(find_outputs(hosts, {name: ""}), {name: ""}, hosts)
+        assert text.startswith(f"{variable}: ")
+
+
 FILES = {
     "nvidia_driver_licence.token_path": {"nvidia_driver_licence": {"token_path": "files/x"}},
     "nvidia_driver_runfile.path": {"nvidia_driver_runfile": {"path": "files/x"}},

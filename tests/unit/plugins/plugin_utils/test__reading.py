@@ -169,7 +169,23 @@ def test_a_condition_that_leaves_out_the_first_host():
 
 
 def test_a_host_that_is_taken_out_ends_as_it_was_read():
-    earlier = {"__kubegpu_unread": {"unreachable": True, "msg": "No route to host"}}
-    assert known_result(earlier) == {
-        "changed": False, "unreachable": True, "msg": "No route to host",
-    }  # fmt: skip
+    endings = {
+        "gpu1": {"unreachable": True, "msg": "No route to host"},
+        "gpu2": {"failed": True, "msg": "No Python"},
+    }
+    # As an action gets them: a variable of the task is a template still.
+    earlier = {
+        "__kubegpu_unread": "{{ __kubegpu_read.endings[inventory_hostname] }}",
+        "__kubegpu_read": {"endings": endings},
+    }
+    for name, ending in endings.items():
+        found = known_result({**earlier, "inventory_hostname": name})
+        assert found == {"changed": False, **ending}
+
+
+@pytest.mark.parametrize("name", ["__kubegpu_changes_nodes", "__kubegpu_reports"])
+def test_a_tree_is_refused_by_what_works_on_the_machine(name):
+    found = known_result({name: True}, "/srv/image")
+    assert found["failed"] and found["msg"].startswith("kubegpu_root is /srv/image: ")
+    assert known_result({name: True}) is None
+    assert known_result({name: False}, "/srv/image") is None

@@ -324,6 +324,18 @@ def test_what_only_the_facts_say_counts_by_what_was_tested(gpus, failed, causes,
     assert (found, node["state"]) == (causes, state)
 
 
+@pytest.mark.parametrize("vendor", ["nvidia", "amd"])
+def test_layers_that_were_not_tried_do_not_make_a_node_without_a_driver_ready(vendor):
+    facts = made.facts(1, gpus=1, kind={"vendor": vendor, "kernel_driver": None})
+    facts["driver"] = {**facts["driver"], "loaded": None, "installed": None}
+    layers = [{**one, "ok": None, "cause": "No GPU is on the bus."} for one in made.layers("a")]
+    one = made.host(facts)
+    one["gpu_verify_result"] = {"rows": [{"node": "a", "layers": layers}]}
+    (node,) = report({"a": one})["nodes"]
+    assert node["state"] == "failed"
+    assert "error" in [cause["severity"] for cause in node["causes"]]
+
+
 def test_a_node_of_another_vendor_without_a_driver_is_not_ready():
     facts = made.facts(1, gpus=1, kind={"vendor": "amd", "kernel_driver": None})
     facts["driver"] = {**facts["driver"], "loaded": None, "installed": None}

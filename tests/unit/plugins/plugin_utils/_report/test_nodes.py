@@ -48,6 +48,9 @@ def test_nouveau_in_the_way_of_a_driver_is_not_hidden():
     problem = {"code": "nouveau_loaded", "cause": "The nouveau driver holds the GPU."}
     row = node_plan("gpu1", node(problems=[problem]), {"driver": driver_plan()})
     assert row["warnings"] == ["The nouveau driver holds the GPU."]
+    loads = {**driver_plan("install"), "load": True}
+    (told,) = node_plan("gpu1", node(problems=[problem]), {"driver": loads})["warnings"]
+    assert "site unloads it" in told and "nvidia_driver_reboot: true" in told
 
 
 def test_a_driver_of_the_kernel_that_is_blocked_is_not_offered_for_installation():

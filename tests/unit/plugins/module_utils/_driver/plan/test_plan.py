@@ -873,6 +873,14 @@ def test_runfile_needs_a_checksum():
     assert plan.action == "refuse" and "checksum" in plan.reasons[0]
 
 
+@pytest.mark.parametrize("checksum", ["sha256:...", "sha256:", "md5:" + "0" * 32, "x.sha256sum"])
+def test_a_checksum_that_is_none_is_refused_in_the_plan(checksum):
+    given = {"path": "/srv/NVIDIA-Linux-x86_64-580.126.09.run", "checksum": checksum}
+    plan = plan_of("T4", "d12", runfile=given)
+    assert plan.action == "refuse" and "checksum" in plan.reasons[0]
+    assert "sha256:<64 hex digits>" in " ".join(plan.reasons)
+
+
 def test_runfile_of_another_name_needs_its_version():
     given = {"path": "/srv/driver.run", "checksum": "sha256:" + "0" * 64}
     assert "version" in plan_of("T4", "d12", runfile=given).reasons[1]
@@ -901,6 +909,26 @@ def test_licence_of_a_guest():
     given["driver"]["configuration"] = {config_files.TOKEN: "ab"}
     again = plan_driver(given, *read_options({"licence": licence}))
     assert "licence" not in [step.step for step in again.steps]
+
+
+def test_the_reason_for_files_is_of_those_that_are_written():
+    plan = plan_of("T4", "d12")
+    (step,) = (one for one in plan.steps if (one.step, one.action) == ("files", "write"))
+    assert step.reason.startswith("block nouveau, load the modules at boot")
+    assert "unattended" in step.reason
+    given = facts("T4v", "d12", "runfile 535.129.03 proprietary ours dkms")
+    given["driver"]["configuration"] = {
+        path: config_files.sha256(text)
+        for path, text in plan_of("T4v", "d12", "-", "run=535.129.03-grid").files.items()
+    }
+    options = read_options({"licence": {"feature_type": 1}})
+    again = plan_driver(given, *options)
+    (step,) = (one for one in again.steps if (one.step, one.action) == ("files", "write"))
+    assert step.reason == "licence of the guest"
+
+
+def test_every_file_of_a_plan_has_a_purpose():
+    assert {*config_files.PATHS} - {*config_files.PURPOSES} == {config_files.TOKEN}
 
 
 def test_licence_files_of_ours_go_with_their_options():
@@ -1177,9 +1205,9 @@ def test_a_driver_that_goes_says_why():
 def test_previous_says_that_it_was_there_before():
     plan = plan_of("T4", "u24", "nvidia 595.58.03 open ours prev=580.126.09", "previous")
     assert plan.reasons[0].startswith("Version 580.126.09 was installed before the last change")
-    assert "asked for" not in " ".join(plan.reasons)
+    assert "requested" not in " ".join(plan.reasons)
     plan = plan_of("T4", "u24", "-", "580.126.09")
-    assert plan.reasons[0].startswith("Version 580.126.09 was asked for; its branch is 580")
+    assert plan.reasons[0].startswith("Version 580.126.09 was requested; its branch is 580")
 
 
 # Of one branch, as dependencies bring them: they are requested by no name.
