@@ -21,7 +21,7 @@ def diagnose(name: str, *arguments: str, **variables: Any) -> tuple[Run, dict[st
     dest.unlink(missing_ok=True)
     run = play("diagnose", *arguments, variables={"gpu_diagnose_file": str(dest), **variables})
     SEEN.mkdir(exist_ok=True)
-    shown = run.output.partition("\n{\n")[0].lstrip()
+    shown = run.screen.strip()
     (SEEN / f"diagnose-{name}.txt").write_text(f"{shown}\n", encoding="utf-8")
     assert {host: one["changed"] for host, one in run.stats.items()} == dict.fromkeys(run.stats, 0)
     assert dest.exists(), run.output

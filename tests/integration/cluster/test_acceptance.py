@@ -53,7 +53,7 @@ class Bed:
         REPORT.unlink(missing_ok=True)
         run = self.play("accept", *arguments, **variables)
         SEEN.mkdir(exist_ok=True)
-        shown = run.output.partition("\n{\n")[0].lstrip()
+        shown = run.screen.strip()
         (SEEN / f"accept-{name}.txt").write_text(f"{shown}\n", encoding="utf-8")
         return run, report_of(run.output, "__gpu_acceptance_report", REPORT)["hosts"][HOST]
 

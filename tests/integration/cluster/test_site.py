@@ -80,7 +80,7 @@ def test_nothing_of_us_is_there(bare):
 def test_the_plan_says_what_would_be_done_in_the_cluster(bare):
     run = play("plan", "-e", f"kubegpu_plan_file={BUILD}/plan.json")
     assert run.status == 0, run.output
-    table = run.output.partition("What site would do in Kubernetes, and why")[2]
+    table = run.screen.partition("What site would do in Kubernetes, and why")[2]
     assert "labels: set" in table and "apply" in table and "DaemonSet" in table
     assert ours(bare) == ({}, [])
 
@@ -91,7 +91,7 @@ def test_one_run_ends_with_a_verified_cluster(bare, first):
     assert allocatable == {name: GPUS.get(name) for name in names()}
     labels = {name: one["metadata"]["labels"].get(MARKER) for name, one in found.items()}
     assert labels == {name: "nvidia" if name in GPUS else None for name in names()}
-    table = first.output.partition("What was verified")[2]
+    table = first.screen.partition("What was verified")[2]
     for host in HOSTS:
         (line,) = [one for one in table.splitlines() if one.startswith(host)]
         assert line.split() == [host, *["ok"] * 7]

@@ -93,7 +93,7 @@ def verify(name, *arguments):
     dest.unlink(missing_ok=True)
     run = play("verify", "-e", f"kubegpu_verify_file={dest}", *arguments)
     SEEN.mkdir(exist_ok=True)
-    (SEEN / f"{name}.txt").write_text(run.output.partition("\n{\n")[0].lstrip() + "\n")
+    (SEEN / f"{name}.txt").write_text(run.screen.strip() + "\n")
     rows = {row["node"]: row for row in json.loads(dest.read_text())}
     # Of a host without a GPU nothing is known here, but for what its node offers.
     return run, {name: row for name, row in rows.items() if row["result"] != "no GPU"}
@@ -265,7 +265,7 @@ def test_an_api_server_that_does_not_answer_is_a_row_of_the_table(kube, tmp_path
     assert {rows[host]["runtime"] for host in ("kube-a10", "kube-l4")} == {"ok"}
     told = [row["allocatable"] for row in rows.values()]
     assert told.count("failed") == 1 and "127.0.0.1:9" in json.dumps(rows)
-    table = run.output.partition("What was verified")[2]
+    table = run.screen.partition("What was verified")[2]
     assert "Next step:" in table
 
 

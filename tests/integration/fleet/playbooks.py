@@ -37,12 +37,16 @@ ETC = (
 
 @dataclass(frozen=True)
 class Run:
-    """A playbook's run: exit status, all that was printed, and the answers by task and host."""
+    """A playbook's run: exit status, all that was printed, and the answers by task and host.
+
+    Standard output is one JSON object; the tables are on the screen, which is standard error.
+    """
 
     status: int
     output: str
     answers: dict[tuple[str, str], dict[str, Any]]
     stats: dict[str, dict[str, int]]
+    screen: str = ""
 
     def changed(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
         """Return the diffs of the tasks that changed something, by (task, host)."""
@@ -97,15 +101,18 @@ def play(
         cwd=REPOSITORY,
         timeout=timeout,
     )
+    # With -v Ansible itself names its configuration before the object.
     text = done.stdout[done.stdout.find("{\n") :] if "{\n" in done.stdout else "{}"
-    data, _end = json.JSONDecoder().raw_decode(text)
+    data = json.loads(text)
     answers = {
         (task["task"]["name"], host): answer
         for one in data.get("plays", [])
         for task in one["tasks"]
         for host, answer in task["hosts"].items()
     }
-    return Run(done.returncode, done.stdout + done.stderr, answers, data.get("stats", {}))
+    return Run(
+        done.returncode, done.stdout + done.stderr, answers, data.get("stats", {}), done.stderr
+    )
 
 
 def run_module(
