@@ -114,6 +114,20 @@ def test_a_host_with_facts_of_other_modules_is_refused_by_name(nodes, playbook, 
         assert rows["good"]["action"] == "change", run.screen
 
 
+@pytest.mark.parametrize("inject", [True, pytest.param(False, marks=FULL)])
+def test_a_host_whose_facts_hide_functions_of_templates_costs_itself_only(nodes, inject):
+    """It is the first host, on whose variables tasks run that are for all hosts."""
+    hidden = dict.fromkeys(("now", "dict", "query", "lookup", "undef"), 5)
+    nodes.add("evil", {"setup": {"ansible_facts": hidden}})
+    nodes.add("good", {"setup": {"ansible_facts": {"ansible_distribution": "Debian"}}})
+    own = nodes.folder / "own.yml"
+    own.write_text(PRE_PLAY.format(name="upgrade"))
+    run = nodes.play(str(own), "--check", inject=inject)
+    assert "evil has facts with names of variables: dict, lookup, now" in run.words(), run.screen
+    assert "is not callable" not in run.screen
+    assert "What the upgrade would do" in run.screen, run.screen
+
+
 @INJECT
 def test_a_role_of_its_own_does_not_work_for_such_a_host(nodes, inject):
     nodes.add("evil", {"setup": {"ansible_facts": hostile(nodes.folder)}})
