@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.module_utils.common.validation import check_type_dict
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
@@ -15,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import r
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import (
     FetchResult,
     fetch,
+    named_runfile,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     Failed,
@@ -62,7 +65,11 @@ class ActionModule(PhasedAction):
             for arguments in tasks["sets"]:
                 self._set(arguments, options, variables, result, limit)
             return
-        files = [(entry, self._fetch(entry, variables, limit)) for entry in tasks["runfiles"]]
+        named = check_type_dict(options.get("runfiles") or {})
+        files = [
+            (entry, self._fetch(entry, named.get(entry["version"]), variables, limit))
+            for entry in tasks["runfiles"]
+        ]
         absent = options.get("state") == "absent"
         module("uninstall" if absent else "begin")
         for entry, place in files:
@@ -82,19 +89,15 @@ class ActionModule(PhasedAction):
         for name in ("default", "compilers"):
             result[name] = finished[name]
 
-    def _fetch(self, entry: dict[str, Any], variables: dict[str, Any], limit: int) -> FetchResult:
+    def _fetch(
+        self, entry: dict[str, Any], given: object, variables: dict[str, Any], limit: int
+    ) -> FetchResult:
         def execute(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             what = f"download of CUDA {entry['version']}"
             return self.execute(name, arguments, variables, limit=limit, what=what)
 
-        runfile = {
-            "url": entry["url"],
-            "path": entry["file"],
-            "remote": entry["remote"],
-            "checksum": entry["checksum"],
-        }
         try:
-            return fetch(self, runfile, variables, execute=execute)
+            return fetch(self, named_runfile(given), variables, execute=execute)
         except KubegpuError as error:
             raise Failed(failure(error)) from error
 

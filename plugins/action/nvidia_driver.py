@@ -25,7 +25,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch, named_runfile
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     DEFAULT_TIMEOUT,
@@ -191,7 +191,8 @@ class _DriverChange:
                 found = fetch(self._action, there, self._task_vars)
                 return {**known, "file": found.path, "cached": known["cached"] or found.cached}
         try:
-            found = fetch(self._action, runfile, self._task_vars, execute=self._execute)
+            named = named_runfile(self._options.get("runfile"))
+            found = fetch(self._action, named, self._task_vars, execute=self._execute)
         except KubegpuError as error:
             raise Failed(failure(error)) from error
         return {"file": found.path, "cached": found.cached, "sha256": found.sha256}

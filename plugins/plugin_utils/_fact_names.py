@@ -28,11 +28,18 @@ _PREFIXES = tuple(
 )
 # Variables of Ansible that facts override, and that say where files of a host are searched.
 _OF_ANSIBLE = ("inventory_dir", "inventory_file")
+# Functions of templates. A variable of the name hides the function, also in a task that runs once
+# for all hosts.
+_FUNCTIONS = (
+    "cycler", "dict", "joiner", "lipsum", "lookup", "namespace", "now", "omit", "q", "query",
+    "range", "undef",
+)  # fmt: skip
+_REFUSED = frozenset((*_OF_ANSIBLE, *_FUNCTIONS))
 _MOST_NAMES = 5
 
 
 def variable_names(facts: object) -> list[str]:
-    """Return the names of facts that are names of variables of this collection.
+    """Return the names of facts that would replace what this collection's templates read.
 
     :param facts: ``ansible_facts`` of a host.
     """
@@ -40,7 +47,7 @@ def variable_names(facts: object) -> list[str]:
     return sorted(
         name
         for name in names
-        if isinstance(name, str) and (name.startswith(_PREFIXES) or name in _OF_ANSIBLE)
+        if isinstance(name, str) and (name.startswith(_PREFIXES) or name in _REFUSED)
     )
 
 
@@ -55,7 +62,7 @@ def refusal(host: str, facts: object) -> InputError | None:
         shown += f" and {more} more"
     return InputError(
         f"{host} has facts with names of variables: {shown}. "
-        "A node would choose files of the controller by them.",
+        "A node would decide by them what the controller reads and writes.",
         next_step="Find what sets them: a module on the node that returns facts it should not "
         "(check the node for intruders), a fact cache (ansible-playbook --flush-cache), or your "
         "set_fact with cacheable (leave cacheable out).",

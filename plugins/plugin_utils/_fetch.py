@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ansible.module_utils.common.validation import check_type_dict
+from ansible.module_utils.parsing.convert_bool import boolean
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     InputError,
     KubegpuError,
@@ -56,6 +59,23 @@ class FetchResult:
     sha256: str
     changed: bool
     cached: bool
+
+
+def named_runfile(given: object) -> dict[str, Any]:
+    """Return url, path, remote and checksum of a runfile, as the task's option has them.
+
+    The answer of a node never says where the controller reads: a checksum can be a file there.
+
+    :param given: the option of the task, not validated.
+    """
+    try:
+        option = check_type_dict(given or {})
+    except TypeError:
+        option = {}
+    return {
+        **{name: option.get(name) for name in ("url", "path", "checksum")},
+        "remote": boolean(option.get("remote", False), strict=False),
+    }
 
 
 def fetch(

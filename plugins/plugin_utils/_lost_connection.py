@@ -16,7 +16,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
@@ -69,6 +69,11 @@ def lost_connection_fails(run: Run) -> Run:
                 "msg": f"{host} became unreachable: {text}\nNext step: see that the machine is up "
                 "and answers to ssh, and run again; what was begun is finished then.",
             }
+        except AnsibleError as error:
+            # Ansible's own actions quote what a command on the node printed.
+            if printable(str(error)) == str(error):
+                raise
+            raise AnsibleActionFail(printable(str(error))) from None
 
     return reached
 

@@ -125,3 +125,12 @@ def test_a_diagnosis_and_its_bundle_have_the_others(tmp_path, answers):
     assert {host: hosts[host]["gpus"] for host in GOOD} == {"gpu1": 2, "gpu2": 2}, run.screen
     assert hosts["bad"]["verdict"] != "ok" or answers["gpu_node_texts"]["texts"] == 5
     assert bundle.exists() and "other_form" in run.screen
+
+
+def test_a_diagnosis_without_a_bundle_ends_well(tmp_path):
+    """Also with a node whose module setup answers anything: it is not asked."""
+    setup = {"changed": False, "ansible_facts": {"gpu_node": "abc", "gpu_diagnose_plan": 5}}
+    run = play(tmp_path, "diagnose", {"bad": {**good(3), "other": setup}, "gpu1": good(1)})
+    assert run.status == 0, run.screen
+    hosts = json.loads((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))["hosts"]
+    assert {host: one["gpus"] for host, one in hosts.items()} == {"bad": 2, "gpu1": 2}

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import os
 
@@ -114,6 +115,20 @@ def test_a_host_with_facts_of_other_modules_is_refused_by_name(nodes, playbook, 
         assert rows["good"]["action"] == "change", run.screen
 
 
+@pytest.mark.parametrize("inject", [True, pytest.param(False, marks=FULL)])
+def test_a_host_whose_facts_hide_functions_of_templates_costs_itself_only(nodes, inject):
+    """It is the first host, on whose variables tasks run that are for all hosts."""
+    hidden = dict.fromkeys(("now", "dict", "query", "lookup", "undef"), 5)
+    nodes.add("evil", {"setup": {"ansible_facts": hidden}})
+    nodes.add("good", {"setup": {"ansible_facts": {"ansible_distribution": "Debian"}}})
+    own = nodes.folder / "own.yml"
+    own.write_text(PRE_PLAY.format(name="upgrade"))
+    run = nodes.play(str(own), "--check", inject=inject)
+    assert "evil has facts with names of variables: dict, lookup, now" in run.words(), run.screen
+    assert "is not callable" not in run.screen
+    assert "What the upgrade would do" in run.screen, run.screen
+
+
 @INJECT
 def test_a_role_of_its_own_does_not_work_for_such_a_host(nodes, inject):
     nodes.add("evil", {"setup": {"ansible_facts": hostile(nodes.folder)}})
@@ -132,6 +147,42 @@ def test_a_role_of_its_own_does_not_work_for_such_a_host(nodes, inject):
     assert run.status == 2 and "evil has facts with names of variables" in run.words(), run.screen
     assert nodes.asked("evil") <= {"setup", "gpu_node_facts"}
     is_safe(nodes)
+
+
+HEX = "5ec4e7" * 10 + "abcd"
+NAMED = {"url": "https://mirror.example/NVIDIA-Linux-x86_64-580.95.05.run", "remote": False}
+
+
+DRIVER_TASKS = {"runfile": {**NAMED, "path": None, "version": "580.95.05"}}
+CUDA_TASKS = {"runfiles": [{**NAMED, "file": None, "version": "12.8", "path": "/x"}]}
+
+
+@pytest.mark.parametrize(
+    ("module", "tasks", "check"),
+    [
+        ("nvidia_driver", DRIVER_TASKS, True),
+        pytest.param("nvidia_driver", DRIVER_TASKS, False, marks=FULL),
+        ("cuda_toolkit", CUDA_TASKS, False),
+    ],
+)
+def test_a_node_names_no_file_of_the_controller_as_a_checksum(nodes, module, tasks, check):
+    """A token of 64 hex digits has the form of a checksum, which the download would be given."""
+    (nodes.folder / "token").write_text(f"{HEX}\n")
+    found = {"needed": True, "sets": [], "dkms": "", **copy.deepcopy(tasks)}
+    for one in found.get("runfiles") or [found["runfile"]]:
+        one["checksum"] = f"{nodes.folder}/token"
+    plan = {"source": "runfile", "uninstall": None, "services": []}
+    nodes.add("evil", {
+        "stat": {"stat": {"exists": False}}, "runfile_download": {"changed": True},
+        module: {"changed": True, "plan": plan, "_tasks": found},
+    })  # fmt: skip
+    own = nodes.folder / "own.yml"
+    options = {"versions": ["12.8"]} if module == "cuda_toolkit" else {"source": "distro"}
+    task = {f"kubegpu.nodes.{module}": options}
+    own.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task]}]))
+    run = nodes.play(str(own), *(["--check"] if check else []))
+    assert module in nodes.asked("evil") and HEX.encode() not in nodes.sent("evil"), run.screen
+    assert run.status == 2 and "needs exactly one of url and path" in run.words(), run.screen
 
 
 def kinds(folder):

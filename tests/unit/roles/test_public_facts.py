@@ -52,3 +52,13 @@ def test_a_role_publishes_its_plan_and_its_result_and_says_so(role):
         assert name in KEPT_FACTS
         for path in texts:
             assert re.search(rf"\b{name}\b", path.read_text(encoding="utf-8")), (path, name)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_result_of_a_task_replaces_a_variable_of_the_role(role):
+    """A registered result is stronger, also that of a task which was skipped."""
+    folder = ROOT / "roles" / role
+    tasks = "".join(path.read_text(encoding="utf-8") for path in folder.glob("tasks/*.yml"))
+    registered = set(re.findall(r"^\s+register: (\w+)$", tasks, re.M))
+    texts = [path.read_text(encoding="utf-8") for path in folder.glob("[vd]*/main.yml")]
+    assert registered & set(re.findall(r"^(\w+):", "\n".join(texts), re.M)) == set()

@@ -374,14 +374,15 @@ class Task:
                 raise KubegpuError("not on the node")
             return FetchResult(runfile["path"], runfile["checksum"], changed=False, cached=False)
         path = f"/var/cache/kubegpu/{runfile['url'].rpartition('/')[2]}"
-        digest = sha256(runfile["version"].encode())
+        version = plugin._task.args["version"]
+        digest = sha256(version.encode())
         found = FetchResult(path, digest, changed=True, cached=True)
         if plugin._task.check_mode:
             return found
         self.fetched.append(runfile)
         if self.node.fail.get("fetch"):
             raise KubegpuError(self.node.fail["fetch"])
-        write(self.node.root, path, runfile["version"])
+        write(self.node.root, path, version)
         return found
 
     def once(self, check, arguments, **task):

@@ -101,6 +101,8 @@ def test_what_ansible_prints_has_no_control_codes():
     [
         "kubegpu_kube", "nvidia_driver_licence", "gpu_upgrade_file", "cuda_toolkit_runfiles",
         "__kubegpu_variables", "__gpu_upgrade_hooks", "kubegpu_", "inventory_dir",
+        # Each hides a function of all templates.
+        "now", "dict", "lookup", "query", "undef",
     ],
 )  # fmt: skip
 def test_a_host_with_such_a_fact_is_refused(name):

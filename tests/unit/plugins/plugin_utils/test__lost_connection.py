@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     VARIABLE,
@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[4]
 class _Action:
     @lost_connection_fails
     def run(self, tmp=None, task_vars=None):
+        if task_vars.get("raises"):
+            raise AnsibleError(task_vars["raises"])
         if task_vars.get("lost"):
             raise AnsibleConnectionFailure(task_vars.get("text", "No route to host"))
         return {"changed": True}
@@ -48,6 +50,14 @@ def test_the_text_of_a_server_has_no_control_codes():
         _Action().run(task_vars=said)
     assert str(lost.value) == "\\x1b]0;x\\x07 banner"
     assert "\\x1b]0;x" in _Action().run(task_vars={**said, VARIABLE: True})["msg"]
+
+
+@pytest.mark.parametrize("text", ["rc: 1, stdout: \x1b]0;x\x07\nnext", "rc: 1\nnext"])
+def test_what_an_action_of_ansible_quotes_has_no_control_codes(text):
+    """As the reboot quotes the command that reads the time of boot."""
+    with pytest.raises(AnsibleError) as failed:
+        _Action().run(task_vars={"raises": text})
+    assert str(failed.value) == text.replace("\x1b", "\\x1b").replace("\x07", "\\x07")
 
 
 def modules(tasks):
