@@ -14,6 +14,8 @@ import base64
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -211,14 +213,22 @@ SHAPES = {
 }
 
 
+@pytest.fixture
+def folder():
+    """One that apt's own user can enter; pytest's are their owner's alone."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_is_written_is_the_expected_key_alone(owners, shape, tmp_path):
+def test_what_is_written_is_the_expected_key_alone(owners, shape, folder):
     good, evil = owners
-    wanted = arguments(tmp_path, SHAPES[shape](good), good.fingerprint)
+    wanted = arguments(folder, SHAPES[shape](good), good.fingerprint)
     answer = run_module(package_repository.main, wanted)
     assert not answer.get("failed"), answer
-    written = tmp_path / "etc" / "keyrings" / "kubegpu-test.asc"
-    trusting = who_trusts(written, good, tmp_path)
+    written = folder / "etc" / "keyrings" / "kubegpu-test.asc"
+    trusting = who_trusts(written, good, folder)
     assert {"sqv", "rpm"} <= trusting and ("apt" in trusting or not which("apt-key"))
-    assert who_trusts(written, evil, tmp_path) == set()
+    assert who_trusts(written, evil, folder) == set()
     assert not run_module(package_repository.main, wanted)["changed"]
