@@ -170,8 +170,11 @@ def planned(tmp_path, name, group, own, **wishes):
 
 def test_air_gapped_drivers_and_cuda_come_from_the_mirror(tmp_path):
     own = {"p4": MACHINES["p4"], "h100": MACHINES["h100x8"]}
+    # The example has no key: the plan refuses nodes whose key is not on the controller.
+    key = tmp_path / "key.asc"
+    key.touch()
     rows = planned(
-        tmp_path, "air_gapped", "gpu_site", own,
+        tmp_path, "air_gapped", "gpu_site", own, site_toolkit_key=str(key),
         nvidia_driver_source="nvidia", cuda_toolkit_versions=["12.9"],
     )  # fmt: skip
     for row in rows.values():

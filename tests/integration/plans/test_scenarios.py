@@ -32,12 +32,14 @@ def test_s1_gpus_are_found_without_lspci_and_driver(thirteen):
     assert thirteen.rows["v100x4"]["gpus"] == ["4x Tesla V100-SXM2-32GB (volta)"]
 
 
-def test_s2_vgpu_guest_is_refused_until_its_grid_file_is_given(thirteen, plan):
+def test_s2_vgpu_guest_is_refused_until_its_grid_file_is_given(thirteen, plan, tmp_path):
     assert thirteen.rows["a10-2q"]["action"] == "refuse"
+    runfile = tmp_path / "NVIDIA-Linux-x86_64-535.129.03-grid.run"
+    runfile.touch()
     rows = plan(
         {"a10-2q": MACHINES["a10-2q"]},
         nvidia_driver_runfile={
-            "path": "/files/NVIDIA-Linux-x86_64-535.129.03-grid.run",
+            "path": str(runfile),
             "checksum": f"sha256:{'0' * 64}",
         },
         nvidia_driver_licence={"server": "licence.example.com", "feature_type": 1},
