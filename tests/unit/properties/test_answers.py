@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -58,7 +59,7 @@ from tests.tools.tiers import is_full
 from tests.unit.fixtures.answers import broken, good_answers
 
 COUNT = 2000 if is_full() else 60
-PLANS = {
+PLANS: dict[str, Callable[..., Any]] = {
     "nvidia_driver_plan": nvidia_driver_plan,
     "nvidia_mig_plan": lambda facts: nvidia_mig_plan(facts, config="all-balanced"),
     "cuda_toolkit_plan": lambda facts: cuda_toolkit_plan(facts, versions=["12.8"]),
