@@ -29,7 +29,7 @@ def find_file(
     :param option: the variable that names it, for messages.
     :param variables: those of the host; ``inventory_dir`` is the folder of its inventory.
     :param search: Ansible's own search, which raises if it finds nothing.
-    :raises InputError: there is no such file.
+    :raises InputError: the file does not exist.
     """
     expanded = os.path.expandvars(os.path.expanduser(path))
     places = _places(expanded, variables)
@@ -62,6 +62,6 @@ def _regular(option: str, path: str) -> str:
     if os.path.isfile(path):
         return path
     raise InputError(
-        f"{option}: {path} is no regular file on the controller.",
+        f"{option}: {path} is not a regular file on the controller.",
         next_step="Give the path of the file itself.",
     )

@@ -98,7 +98,7 @@ def describe_blocks(blocks: Sequence[Mapping[str, str]]) -> str:
 
 
 def unblock_step(blocks: Sequence[Mapping[str, str]]) -> str:
-    """Return how the settings are taken back, as a sentence in the imperative."""
+    """Return how to remove the settings, as a sentence in the imperative."""
     steps = []
     files = list(dict.fromkeys(one["place"] for one in blocks if one["place"] != COMMAND_LINE))
     if files:

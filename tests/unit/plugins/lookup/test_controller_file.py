@@ -63,7 +63,7 @@ def test_what_is_missing_is_told_with_both_places(place):
         "Next step: ",
     ):
         assert word in str(missing.value)
-    with pytest.raises(AnsibleError, match="is no regular file"):
+    with pytest.raises(AnsibleError, match="is not a regular file"):
         read(place, "files")
 
 

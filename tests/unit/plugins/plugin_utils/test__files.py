@@ -51,7 +51,7 @@ FOREIGN = (
 
 
 def make(path, kind):
-    """Make what is no regular file; return what shows that it is still the same."""
+    """Make what is not a regular file; return what shows that it is still the same."""
     if kind == "a folder":
         (path / "in").mkdir(parents=True)
     elif kind == "a symbolic link":
