@@ -11,6 +11,7 @@ packages of the driver, DKMS, the GPU and the functions of the kernel are stand-
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -44,7 +45,8 @@ def node(fleet):
 
 
 def upgrade(version):
-    return play("upgrade", "--limit", NODE, variables=variables(version), timeout=1800)
+    given = variables(version, gpu_upgrade_file=os.devnull)
+    return play("upgrade", "--limit", NODE, variables=given, timeout=1800)
 
 
 def upgraded(version):
@@ -93,7 +95,11 @@ def test_an_upgrade_that_is_killed_converges(node, right, tmp_path):
         }, what
 
     begin = Started(
-        "upgrade", "--limit", NODE, variables=variables(NEW), screen=tmp_path / "screen-whole"
+        "upgrade",
+        "--limit",
+        NODE,
+        screen=tmp_path / "screen-whole",
+        variables=variables(NEW, gpu_upgrade_file=os.devnull),
     )
     assert begin.wait() == 0, begin.text
     whole = begin.lasted
