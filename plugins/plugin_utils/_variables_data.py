@@ -4,8 +4,7 @@
 
 """The variables of the playbooks, in the form of a role's argument specification.
 
-The variables of the roles are in ``roles/*/meta/argument_specs.yml``. docs/playbooks.md and
-docs/kubernetes.md describe the variables.
+The variables of the roles are in ``roles/*/meta/argument_specs.yml``.
 """
 
 from __future__ import annotations
@@ -18,42 +17,109 @@ UNKNOWN = "kubegpu_unknown_variables"
 SERIAL = "kubegpu_serial"
 MAX_FAIL_PERCENTAGE = "kubegpu_max_fail_percentage"
 
+# ``shown`` is the default as the reference names it: the playbooks have it.
 PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
-    "kubegpu_hosts": {"type": "raw"},
-    "kubegpu_become": {"type": "bool"},
-    SERIAL: {"type": "raw"},
-    MAX_FAIL_PERCENTAGE: {"type": "raw"},
-    UNKNOWN: {"type": "str", "choices": ["warn", "fail", "ignore"]},
+    "kubegpu_hosts": {
+        "type": "raw", "shown": "all",
+        "description": "The hosts on which the playbooks run; an extra variable (C(-e)).",
+    },
+    "kubegpu_become": {
+        "type": "bool", "shown": True,
+        "description": "Whether to become root on the nodes; C(false) if you log in as root.",
+    },
+    SERIAL: {
+        "type": "raw", "shown": "100%",
+        "description": "Nodes per batch, as Ansible's C(serial): a number, a percentage, or a list "
+        "of these.",
+    },
+    MAX_FAIL_PERCENTAGE: {
+        "type": "raw", "shown": 0,
+        "description": "Percentage of a batch that may fail before the run stops starting batches.",
+    },
+    UNKNOWN: {
+        "type": "str", "choices": ["warn", "fail", "ignore"], "shown": "warn",
+        "description": "Reaction to a variable that is not one of this collection.",
+    },
     # Of the playbook verify, in addition to the role's own.
-    "gpu_verify_all": {"type": "bool"},
-    "kubegpu_plan_file": {"type": "path"},
-    "kubegpu_verify_file": {"type": "path"},
-    "kubegpu_report_dir": {"type": "path"},
-    "kubegpu_root": {"type": "path"},
+    "gpu_verify_all": {
+        "type": "bool", "shown": False,
+        "description": "Whether C(site) also verifies the nodes that did not change.",
+    },
+    "kubegpu_plan_file": {
+        "type": "path", "shown": "kubegpu-plan.json",
+        "description": "File for the JSON of C(plan), on the controller.",
+    },
+    "kubegpu_verify_file": {
+        "type": "path", "shown": "kubegpu-verify.json",
+        "description": "File for the JSON of C(verify), on the controller.",
+    },
+    "kubegpu_report_dir": {
+        "type": "path",
+        "description": "Folder for the report, on the controller. Empty is C(kubegpu-report) with "
+        "the playbook C(report); the other playbooks write no report then.",
+    },
+    "kubegpu_root": {
+        "type": "path", "shown": "/",
+        "description": "Root directory that is read; C(plan) only.",
+    },
     "kubegpu_proxy": {
         "type": "dict",
+        "description": "Proxies of the nodes, and certificate authorities for their downloads, for "
+        "all roles.",
         "options": {
-            "http_proxy": {"type": "str", "no_log": True},
-            "https_proxy": {"type": "str", "no_log": True},
-            "no_proxy": {"type": "str"},
-            "ca_file": {"type": "path"},
+            "http_proxy": {"type": "str", "no_log": True, "description": "Proxy for HTTP."},
+            "https_proxy": {"type": "str", "no_log": True, "description": "Proxy for HTTPS."},
+            "no_proxy": {
+                "type": "str",
+                "description": "Hosts, separated by commas, that are reached without a proxy.",
+            },
+            "ca_file": {
+                "type": "path",
+                "description": "File with certificate authorities on the node.",
+            },
         },
     },
     "kubegpu_kube": {
         "type": "dict",
+        "description": "The connection to the Kubernetes cluster of the hosts.",
         "options": {
-            "kubeconfig": {"type": "str"},
-            "context": {"type": "str"},
-            "host": {"type": "str"},
-            "token": {"type": "str", "no_log": True},
-            "ca_file": {"type": "str"},
-            "client_cert": {"type": "str"},
-            "client_key": {"type": "str"},
-            "delegate": {"type": "str"},
+            "kubeconfig": {
+                "type": "str",
+                "description": "A kubeconfig file on the host that sends the requests.",
+            },
+            "context": {
+                "type": "str",
+                "description": "A context of the kubeconfig. Empty is its current context.",
+            },
+            "host": {
+                "type": "str",
+                "description": "Address of the API server, such as C(https://10.0.0.1:6443), "
+                "instead of a kubeconfig.",
+            },
+            "token": {
+                "type": "str", "no_log": True,
+                "description": "Token for the API server, a secret.",
+            },
+            "ca_file": {
+                "type": "str",
+                "description": "File with the CA certificate of the API server.",
+            },
+            "client_cert": {"type": "str", "description": "File with a client certificate."},
+            "client_key": {
+                "type": "str",
+                "description": "File with the key of the client certificate.",
+            },
+            "delegate": {
+                "type": "str", "shown": "localhost",
+                "description": "The host that sends the requests.",
+            },
         },
     },
-    "kubegpu_kube_namespace": {"type": "str"},
-}
+    "kubegpu_kube_namespace": {
+        "type": "str", "shown": "kubegpu",
+        "description": "Namespace of the device plugin and of test pods.",
+    },
+}  # fmt: skip
 
 # Roles in the order of the run: part in the plan's table, and whether it is for clusters only.
 ROLES: Mapping[str, tuple[str, bool]] = {

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write docs/variables.md, docs/findings.md, the causes in docs/diagnose.md, and roles' variables.
+"""Write docs/variables.md and docs/findings.md, the pages that are made from the code.
 
-``python -m tests.tools.reference`` writes all of them. ``tests/unit/tools/test_reference.py`` fails
-if one of them is out of date.
+``python -m tests.tools.reference`` writes both. ``tests/unit/tools/test_reference.py`` fails if one
+of them is out of date.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from plugins.module_utils._diagnosis.known_errors_data import FAILURES, SUCCESSES
 from plugins.module_utils._root_causes.data import CAUSES
+from plugins.module_utils._root_causes.types import LAYERS
 from plugins.plugin_utils._variables_data import PLAYBOOK_VARIABLES, with_keys
 from tests.tools.environments import REPOSITORY, checkout_files
 
@@ -39,47 +41,51 @@ VARIABLES = """\
 
 The variables of the playbooks are valid for all hosts of a run; [playbooks.md](playbooks.md) and
 [kubernetes.md](kubernetes.md) explain them. The variables of a role are valid in its plays and in
-the playbooks. Set them in `group_vars`, in `host_vars` or with `-e`. The playbooks warn of a
-variable that nothing reads.
+the playbooks. Set them in `group_vars`, in `host_vars` or with `-e`. The playbooks warn about
+unknown variables. `ansible-doc -t role kubegpu.nodes.nvidia_driver` shows those of a role in a terminal.
 """
 FINDINGS = """\
 # All findings
 
 A finding has a code, a cause, the evidence (`Seen:`) and the next step. Modules return the code as
 `code`; tables and failures show the other three. In this page "..." stands for what was found on
-the node. [verify.md](verify.md) quotes the messages by which a finding is recognised.
+the node.
+
+- *Message* is an example of the text by which the finding is recognised.
+- *Fix* is the command or the variables with which `diagnose` answers.
+- *Layer* and *explained by*: where the finding is in the diagnosis, and the layers and findings
+  whose errors explain it ([how](diagnose.md#how-a-root-cause-is-found)).
 """
 # Semantic markup of Ansible's documentation: the text in it is code.
 _MARKUP = re.compile(r"\b[A-Z]\(([^)]*)\)")
 _CODE = re.compile(r"[a-z][a-z0-9_]+")
-# What docs/diagnose.md has under "All causes": a table, until the first other line.
-_CAUSES = re.compile(r"(?m)(?<=^## All causes\n)(?:(?:\|.*|)\n)*")
-# What a README has under "Variables": subheadings and tables, until the first other line.
-_TABLES = re.compile(r"(?m)(?<=^## Variables\n)(?:(?:###.*|\|.*|)\n)*")
+# Keys of a role's mapping that is merged with the playbooks' one, which has the same keys.
+_MERGED = re.compile(r"^(?!kubegpu).*_(?:kube|proxy)\.")
+# Characters of an example of a message.
+_LONGEST = 110
 
 
 def variables_page() -> str:
     """Return docs/variables.md."""
-    sections = [HEAD + VARIABLES, f"## Playbooks\n\n{_table(_playbook_rows())}"]
+    sections = [HEAD + VARIABLES, f"## Playbooks\n\n{_table(_rows(PLAYBOOK_VARIABLES))}"]
     for role in ROLES:
         link = f"[{role.name}](../roles/{role.name}/README.md)"
-        sections.append(f"## Role {link}\n\n{_table(_rows(_options(role)))}")
+        sections.append(f"## Role {link}\n\n{_groups(role)}")
     return "\n".join(sections)
 
 
-def readme(role: Path) -> str:
-    """Return the README of a role with the tables of its variables as they are now.
+def _groups(role: Path) -> str:
+    """Return the tables of a role's variables.
 
-    A group of variables in ``defaults/main.yml`` begins with a comment, which is its subheading.
+    A group of variables in ``defaults/main.yml`` begins with a comment, which is its title.
     """
-    options, sections = _options(role), ["\n"]
+    options, tables = _options(role), []
     groups = (role / "defaults" / "main.yml").read_text(encoding="utf-8").split("\n\n")
     for title, *lines in (group.splitlines() for group in groups[1:]):
         names = [line.partition(":")[0] for line in lines if line[0] not in " -"]
         rows = _rows({name: options[name] for name in names})
-        sections.append(f"### {title.strip('# ')}\n\n{_table(rows)}\n")
-    text = (role / "README.md").read_text(encoding="utf-8")
-    return _TABLES.sub(lambda _found: "".join(sections), text, count=1)
+        tables.append(f"**{title.strip('# ')}**\n\n{_table(rows)}")
+    return "\n".join(tables)
 
 
 def _options(role: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -93,30 +99,13 @@ def _table(rows: list[str]) -> str:
     return "\n".join([*head, *rows, ""])
 
 
-def _playbook_rows() -> list[str]:
-    text = (REPOSITORY / "docs" / "kubernetes.md").read_text(encoding="utf-8")
-    text += (REPOSITORY / "docs" / "playbooks.md").read_text(encoding="utf-8")
-    rows = []
-    for name, option in sorted(with_keys(PLAYBOOK_VARIABLES).items()):
-        line = next((one for one in text.splitlines() if _names(one, name)), "")
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        default = cells[1] if len(cells) == 3 else "empty"
-        kind = "" if option["type"] == "raw" else f"`{option['type']}`"
-        meaning = cells[-1].strip("| ").replace("](#", "](playbooks.md#")
-        rows.append(f"| `{name}` | {kind} | {default} | {meaning} |")
-    return rows
-
-
-def _names(line: str, variable: str) -> bool:
-    first = line.partition(" | ")[0]
-    return line.startswith("| ") and f"`{variable}`" in first
-
-
 def _rows(options: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
-        f"| `{name}` | `{option['type']}` | {_default(option.get('default'))} "
+        f"| `{name}` | `{option['type']}` | "
+        f"{_default(option.get('default', option.get('shown')))} "
         f"| {_meaning(option)} |"
         for name, option in with_keys(options).items()
+        if not _MERGED.search(name)
     ]
 
 
@@ -168,36 +157,51 @@ _SAID = {
 }
 
 
-def diagnose_page() -> str:
-    """Return docs/diagnose.md with the table of causes as it is now."""
-    found = _findings()
-    rows = []
-    for code, row in CAUSES.items():
-        because = ", ".join(f"`{one}`" for one in row.because) or "-"
-        fix = row.fix.replace("{{", "{").replace("}}", "}").replace("{reboot}", "a reboot")
-        said = _cell((found[code].cause if code in found else "") or _SAID.get(code, ""))
-        cells = (f"`{code}`", row.layer, said, because, f"`{fix}`" if fix else "-")
-        rows.append(f"| {' | '.join(cells)} |")
-    head = ["| id | layer | cause | folded into | fix |", "| --- | --- | --- | --- | --- |"]
-    table = "\n".join(["", *head, *rows, "", ""])
-    text = (REPOSITORY / "docs" / "diagnose.md").read_text(encoding="utf-8")
-    return _CAUSES.sub(lambda _found: table, text, count=1)
-
-
 def findings_page() -> str:
     """Return docs/findings.md."""
     found = _findings()
+    for code in CAUSES:
+        found.setdefault(code, Entry(code, "", "", "_root_causes"))
     sections = [HEAD + FINDINGS]
     for package, title in _SUBJECTS.items():
-        rows = [
-            f"| `{entry.code}` | {_cell(entry.cause)} | {_cell(entry.next_step)} |"
-            for entry in sorted(found.values(), key=lambda one: one.code)
-            if entry.package == package
-        ]
-        table = ["| code | cause | next step |", "| --- | --- | --- |", *rows]
-        if rows:
-            sections.append("\n".join([f"## {title}", "", *table, ""]))
+        entries = sorted(
+            (entry for entry in found.values() if entry.package == package),
+            key=lambda entry: entry.code,
+        )
+        if entries:
+            sections.append("\n".join([f"## {title}", "", *map(_section, entries)]))
     return "\n".join(sections)
+
+
+def _section(entry: Entry) -> str:
+    """Return what the page says of one finding."""
+    cause = CAUSES.get(entry.code)
+    parts = {"Message": _example(entry.code), "Next step": _cell(entry.next_step)}
+    if cause:
+        fix = cause.fix.replace("{{", "{").replace("}}", "}").replace("{reboot}", "a reboot")
+        parts["Fix"] = f"`{fix}`" if fix else ""
+        parts["Layer"] = "; explained by ".join(
+            filter(None, (cause.layer, _because(cause.because)))
+        )
+    said = _cell(entry.cause or _SAID.get(entry.code, ""))
+    lines = [f"- *{title}*: {text}" for title, text in parts.items() if text]
+    return "\n".join([f"### `{entry.code}`", "", *([said, ""] if said else []), *lines, ""])
+
+
+def _because(names: Sequence[str]) -> str:
+    """Return what explains a finding; layers that follow one another are named by both ends."""
+    layers = [name for name in names if name in LAYERS]
+    codes = [f"`{name}`" for name in names if name not in LAYERS]
+    if len(layers) > 2 and tuple(layers) == LAYERS[: len(layers)]:
+        layers = [f"the layers {layers[0]} to {layers[-1]}"]
+    return ", ".join([*layers, *codes])
+
+
+def _example(code: str) -> str:
+    """Return the first line of a text by which a finding is recognised."""
+    row = next((row for row in (*FAILURES, *SUCCESSES) if row.code == code), None)
+    line = " ".join((row.example if row else "").split())
+    return f"`{line[:_LONGEST].rstrip()}{' ...' if len(line) > _LONGEST else ''}`" if line else ""
 
 
 _SUBJECTS: Mapping[str, str] = {
@@ -340,8 +344,6 @@ ROLES = sorted(path.parents[1] for path in REPOSITORY.glob("roles/*/meta/argumen
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/variables.md": variables_page,
     "docs/findings.md": findings_page,
-    "docs/diagnose.md": diagnose_page,
-    **{f"roles/{role.name}/README.md": functools.partial(readme, role) for role in ROLES},
 }
 
 

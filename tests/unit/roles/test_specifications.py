@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A role's specification, its defaults and its README say the same."""
+"""A role's specification, its defaults and its documentation say the same."""
 
 from __future__ import annotations
 
@@ -66,12 +66,19 @@ def test_variables_carry_the_role_as_prefix(role):
     assert all(name.startswith(f"__{role.name}_") for name in internal)
 
 
-def test_readme_lists_every_variable(role):
+def test_the_page_of_variables_has_each_and_the_readme_names_its_place(role):
     text = (role / "README.md").read_text(encoding="utf-8")
-    start = f"| `{role.name}_"
-    listed = {line.split("`")[1] for line in text.splitlines() if line.startswith(start)}
+    assert f"docs/variables.md#role-{role.name})" in text
+    page = (role.parents[1] / "docs" / "variables.md").read_text(encoding="utf-8")
+    section = page.partition(f"## Role [{role.name}]")[2].partition("\n## ")[0]
+    listed = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
     known = options(role)
-    keys = {f"{name}.{key}" for name in known for key in known[name].get("options", ())}
+    merged = (f"{role.name}_kube", f"{role.name}_proxy")
+    keys = {
+        f"{name}.{key}"
+        for name in set(known).difference(merged)
+        for key in known[name].get("options", ())
+    }
     assert listed == {*known, *keys}
 
 

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from xml.etree import ElementTree
 
 import pytest
 
-from plugins.plugin_utils._variables_data import PLAYBOOK_VARIABLES
+from plugins.plugin_utils._variables_data import PLAYBOOK_VARIABLES, with_keys
 from tests.tools import picture, reference
 from tests.tools.environments import REPOSITORY
 
@@ -26,15 +27,31 @@ def test_a_generated_page_is_up_to_date(name):
 
 
 def test_every_variable_of_the_playbooks_has_a_meaning():
-    rows = [line.split(" | ") for line in reference.variables_page().splitlines()]
-    meanings = {row[0].strip("|` "): row[-1].strip("| ") for row in rows if len(row) == 4}
-    assert [name for name in PLAYBOOK_VARIABLES if not meanings.get(name)] == []
+    assert [
+        name for name, one in with_keys(PLAYBOOK_VARIABLES).items() if not one.get("description")
+    ] == []
+
+
+def test_a_variable_is_described_once():
+    rows = re.findall(r"(?m)^\| `([\w.]+)` \|", reference.variables_page())
+    assert len(rows) == len(set(rows)) > 300
+    assert not {"gpu_verify_kube.host", "nvidia_driver_proxy.http_proxy"} & set(rows)
+    assert {"kubegpu_kube.host", "nvidia_driver_enabled", "gpu_verify_all"} <= set(rows)
+
+
+def test_a_finding_has_all_that_the_code_says_of_it():
+    page = reference.findings_page()
+    text = page.partition("### `driver_missing`\n")[2].partition("\n###")[0]
+    for part in ("*Next step*: ", "*Fix*: `ansible-playbook", "*Layer*: module"):
+        assert part in text
+    assert "*Message*: `CUDA driver version is insufficient for CUDA runtime version`" in page
+    assert "explained by the layers bus to" in page
 
 
 def test_codes_come_from_calls_by_position_by_keyword_and_by_a_constant():
     page = reference.findings_page()
     for code in ("ptx_toolchain", "unmet_requirement", "no_plugin", "secure_boot"):
-        assert f"\n| `{code}` | " in page
+        assert f"\n### `{code}`\n" in page
 
 
 def test_no_package_with_findings_is_left_out():
