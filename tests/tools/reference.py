@@ -42,7 +42,7 @@ VARIABLES = """\
 The variables of the playbooks are valid for all hosts of a run; [playbooks.md](playbooks.md) and
 [kubernetes.md](kubernetes.md) explain them. The variables of a role are valid in its plays and in
 the playbooks. Set them in `group_vars`, in `host_vars` or with `-e`. The playbooks warn about
-unknown variables. `ansible-doc -t role kubegpu.nodes.nvidia_driver` shows those of a role in a terminal.
+unknown variables. `ansible-doc -t role kubegpu.nodes.nvidia_driver` shows those of one role.
 """
 FINDINGS = """\
 # All findings
