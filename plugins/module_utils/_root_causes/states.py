@@ -77,7 +77,7 @@ def _no_driver(node: Object) -> Finding:
     has = f"; {' and '.join(bound)} has the GPU" if bound else ""
     return Finding(
         "driver_missing",
-        "No driver of NVIDIA is installed.",
+        "The NVIDIA driver is not installed.",
         f"/proc/driver/nvidia/version does not exist, and no kernel has its module{has}",
         "Run kubegpu.nodes.site for this node: role nvidia_driver blocks other drivers, installs "
         "NVIDIA's and loads it.",

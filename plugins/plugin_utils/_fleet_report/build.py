@@ -15,7 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.collection imp
 
 from .actions import make_actions
 from .changes import find_changes
-from .fleet import count_states, find_drift, make_sentence
+from .fleet import count_models, count_states, find_drift, make_sentence
 from .judge import diagnosed
 from .nodes import make_node
 from .texts import Hider, text
@@ -52,6 +52,7 @@ def build(
             "sentence": hide(make_sentence(nodes, [cause for _host, cause in more])),
             "nodes": len(nodes),
             "gpus": sum(len(node.gpus) for node in nodes),
+            "models": count_models(nodes),
             "states": count_states(nodes),
         },
         "previous": _json(compared),

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from .types import (
     ATTENTION,
@@ -65,6 +66,13 @@ def count_states(nodes: Sequence[Node]) -> dict[str, int]:
     return {name: counts[name] for name in STATES}
 
 
+def count_models(nodes: Sequence[Node]) -> list[dict[str, Any]]:
+    """Return how many GPUs of each product there are, the most frequent first."""
+    counts = Counter(gpu.product for node in nodes for gpu in node.gpus)
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return [{"product": product, "gpus": number} for product, number in ordered]
+
+
 def make_sentence(nodes: Sequence[Node], others: Sequence[Cause] = ()) -> str:
     """Return the one sentence that says how the fleet is.
 
@@ -74,7 +82,9 @@ def make_sentence(nodes: Sequence[Node], others: Sequence[Cause] = ()) -> str:
     parts = _of_nodes(nodes)
     if more:
         count = f"{len(more)} {'finding is' if len(more) == 1 else 'findings are'}"
-        parts.append(f"{count} about pods or the cluster: {_most(one.cause for one in more)}")
+        parts.append(
+            f"{count} about pods or the cluster: {_most([('', one.cause) for one in more])}"
+        )
     return "; ".join(parts) + "."
 
 
@@ -93,8 +103,8 @@ def _of_nodes(nodes: Sequence[Node]) -> list[str]:
         first = f"{ready} of {_nodes(total)} {'is' if 1 in (ready, total) else 'are'} ready"
     parts = [f"{first} for GPU containers"]
     if counts[FAILED]:
-        whys = _most(node.why for node in nodes if node.state == FAILED)
-        parts.append(f"{counts[FAILED]} {_be(counts[FAILED])} not: {whys}")
+        failed = [(node.name, node.why) for node in nodes if node.state == FAILED]
+        parts.append(f"{counts[FAILED]} {_be(counts[FAILED])} not: {_most(failed)}")
     if counts[UNKNOWN]:
         parts.append(f"{counts[UNKNOWN]} could not be read")
     if counts[PARTLY]:
@@ -114,14 +124,23 @@ def _be(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _most(causes: Iterable[str]) -> str:
-    """Return the causes, of which the most frequent ones are named."""
-    whys = Counter(one.partition("\n")[0].rstrip(".") for one in causes)
-    ordered = sorted(whys.items(), key=lambda one: (-one[1], one[0]))
-    shown = [
-        why if len(ordered) == 1 and count == 1 else f"{why} ({count})"
-        for why, count in ordered[:_NAMED]
-    ]
+def _most(causes: Sequence[tuple[str, str]]) -> str:
+    """Return the causes, of which the most frequent ones are named.
+
+    :param causes: the node, empty for none, and its cause.
+    """
+    whys: dict[str, list[str]] = {}
+    for name, cause in causes:
+        whys.setdefault(cause.partition("\n")[0].rstrip("."), []).append(name)
+    ordered = sorted(whys.items(), key=lambda one: (-len(one[1]), one[0]))
+    shown = [_who(why, names, alone=len(causes) == 1) for why, names in ordered[:_NAMED]]
     if len(ordered) > _NAMED:
-        shown.append(f"other causes ({sum(count for _why, count in ordered[_NAMED:])})")
+        shown.append(f"other causes ({sum(len(names) for _why, names in ordered[_NAMED:])})")
     return ", ".join(shown)
+
+
+def _who(why: str, names: Sequence[str], *, alone: bool) -> str:
+    """Return a cause with its nodes, or with their number if they are many or have no names."""
+    if all(names) and len(names) <= _NAMED:
+        return f"{' and '.join(names)} ({why})"
+    return why if alone else f"{why} ({len(names)})"

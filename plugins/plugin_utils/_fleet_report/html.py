@@ -19,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from .words import STATE_WORDS, by_node, limited, resources
+from .words import STATE_WORDS, alike, by_node, inventory, limited, nothing
 
 _FOLDER = Path(__file__).parent / "templates"
 
@@ -33,7 +33,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(by_node=by_node, limited=limited, resources=resources)
+    environment.filters.update(by_node=by_node, limited=limited)
     return environment
 
 
@@ -70,6 +70,9 @@ def render(report: Mapping[str, Any]) -> str:
         order={state: place for place, state in enumerate(STATE_WORDS)},
         # Names of hosts are no names of parts of a page.
         ids={node["name"]: f"node-{place}" for place, node in enumerate(nodes, 1)},
+        table=inventory(nodes),
+        alike=alike(inventory(nodes).common),
+        nothing=nothing(report),
         unseen=unseen,
     )
 

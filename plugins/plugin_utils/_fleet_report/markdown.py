@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .words import STATE_WORDS, by_node, limited, resources
+from .words import STATE_WORDS, alike, by_node, inventory, limited, nothing
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
 
@@ -26,12 +26,13 @@ def render(report: Mapping[str, Any]) -> str:
             "",
             f"{_text(report['generated'])} · kubegpu.nodes {_text(report['collection'])}",
             "",
-            *_changes(report),
             *_actions(report["actions"]),
+            *_changes(report),
             *_drift(report["drift"]),
             *_inventory(nodes),
             *_details(nodes),
             *_unseen(report),
+            *_text_lines(nothing(report)),
         ]
     )
 
@@ -52,21 +53,17 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
 
 
 def _changes(report: Mapping[str, Any]) -> list[str]:
-    previous, changes = report["previous"], report["changes"]
-    if not previous["compared"]:
-        return ["## Changes", "", _text(previous["why"]), ""]
-    lines = [f"## Changes since {_text(previous['generated'])}", ""]
-    if not changes:
-        return [*lines, "Nothing has changed.", ""]
-    for node, texts in by_node(changes):
+    if not report["changes"]:
+        return []
+    lines = [f"## Changes since {_text(report['previous']['generated'])}", ""]
+    for node, texts in by_node(report["changes"]):
         lines += [f"- **{_text(node)}** {'; '.join(map(_text, texts))}"]
     return [*lines, ""]
 
 
 def _actions(actions: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = ["## To do", ""]
     if not actions:
-        return [*lines, "Nothing.", ""]
+        return []
     rows = []
     for one in actions:
         names = dict.fromkeys(node["node"] for node in one["nodes"] if node["node"])
@@ -74,13 +71,12 @@ def _actions(actions: Sequence[Mapping[str, Any]]) -> list[str]:
         which = limited(list(names) or list(filter(None, subjects)))
         what = one["next_step"] + (f"\n{one['fix']}" if one["fix"] else "")
         rows.append((one["severity"], len(names), one["cause"], what, which))
-    return [*lines, *_table(("Severity", "Nodes", "Cause", "Next step", "Which"), rows)]
+    return ["## To do", "", *_table(("Severity", "Nodes", "Cause", "Next step", "Which"), rows)]
 
 
 def _drift(drift: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = ["## Drift among like nodes", ""]
     if not drift:
-        return [*lines, "Nodes of one kind (same GPUs, same system) are alike.", ""]
+        return []
     rows = []
     for one in drift:
         values = [
@@ -89,25 +85,22 @@ def _drift(drift: Sequence[Mapping[str, Any]]) -> list[str]:
             for value in one["values"]
         ]
         rows.append((one["kind"], one["what"], "\n".join(values)))
-    return [*lines, *_table(("Kind", "What", "Values and nodes"), rows)]
+    return ["## Configuration drift", "", *_table(("Kind", "What", "Values and nodes"), rows)]
 
 
 def _inventory(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    titles = ("Node", "State", "System", "GPUs", "Driver", "CUDA", "Toolkit", "Offered")
+    table = inventory(nodes)
+    titles = ("Node", "State", *(title for title, _cells in table.columns))
     rows = (
         (
             node["name"],
             STATE_WORDS[node["state"]],
-            node["system"],
-            node["product"],
-            node["versions"].get("Driver", ""),
-            node["versions"].get("CUDA", ""),
-            node["versions"].get("Container toolkit", ""),
-            resources(node["place"]),
+            *(cells[number] for _title, cells in table.columns),
         )
-        for node in nodes
+        for number, node in enumerate(nodes)
     )
-    return ["## Inventory", "", *_table(titles, rows)]
+    common = [f"All nodes: {_text(alike(table.common))}", ""] if table.common else []
+    return ["## Inventory", "", *common, *_table(titles, rows)]
 
 
 def _details(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -129,7 +122,7 @@ def _details(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
         if texts:
             title = f"### {_text(node['name'])}: {STATE_WORDS[node['state']]}"
             lines += [title, "", *texts, ""]
-    return lines if len(lines) > 2 else [*lines, "All nodes are as asked for.", ""]
+    return lines if len(lines) > 2 else [*lines, "All nodes match the request.", ""]
 
 
 def _cause(one: Mapping[str, Any]) -> str:
@@ -152,5 +145,9 @@ def _unseen(report: Mapping[str, Any]) -> list[str]:
         for node in report["nodes"]
         for one in node["unseen"]
     ]
-    lines = ["## What could not be seen", ""]
-    return [*lines, *(_table(("Node", "What", "Why"), rows) if rows else ["Nothing.", ""])]
+    return ["## Not checked", "", *_table(("Node", "What", "Why"), rows)] if rows else []
+
+
+def _text_lines(texts: Iterable[str]) -> list[str]:
+    shown = " ".join(map(_text, texts))
+    return [shown, ""] if shown else []

@@ -165,6 +165,28 @@ def test_a_phone_scrolls_down_and_not_sideways(browser, page):
 
 
 @full
+def test_a_phone_shows_a_row_of_the_inventory_as_a_card_without_empty_values(browser, page):
+    cells = f"[...{TABLE}.querySelectorAll('tr[data-state=no_gpu] td')]"
+    shown = f"{cells}.filter(c => c.offsetParent).map(c => c.dataset.title)"
+    browser.open(page)
+    assert len(browser.evaluate(shown)) > 5
+    browser.open(page, width=390)
+    assert browser.evaluate(shown) == ["State", "System"]
+
+
+@full
+def test_a_button_copies_the_command_of_an_entry(browser, page):
+    browser.open(page)
+    fix = "document.querySelector('.action .fix')"
+    browser.evaluate(f"{fix}.querySelector('button').click()")
+    browser.evaluate("new Promise(done => setTimeout(done, 50))")
+    assert browser.evaluate(f"{fix}.querySelector('button').textContent") in ("Copied", "Selected")
+    assert browser.evaluate(f"{fix}.querySelector('code').textContent").startswith(
+        "ansible-playbook"
+    )
+
+
+@full
 def test_all_of_it_is_printed(browser, page, tmp_path):
     need(("pdftotext",))
     browser.open(page)

@@ -19,6 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.source
     host_sources,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types import Request
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.words import inventory
 from tests.unit.fixtures import fleet as made
 
 FLEET = made.fleet()
@@ -47,10 +48,13 @@ def changed(**hosts):
 def test_the_sentence_and_the_states():
     found = report()
     assert found["summary"]["sentence"] == (
-        "7 of 10 nodes are ready for GPU containers; 2 are not: A GPU does not answer on the bus "
-        "any more (1), containerd has no handler nvidia (1); 1 could not be read; 2 of the ready "
-        "ones need attention."
+        "7 of 10 nodes are ready for GPU containers; 2 are not: gpu-07 (A GPU does not answer "
+        "on the bus any more), infer-01 (containerd has no handler nvidia); 1 could not be read; "
+        "2 of the ready ones need attention."
     )
+    models = found["summary"]["models"]
+    assert sum(one["gpus"] for one in models) == found["summary"]["gpus"]
+    assert models[0]["product"] == "H100 SXM5 80GB" and models[0]["gpus"] > models[-1]["gpus"]
     states = {node["name"]: node["state"] for node in found["nodes"]}
     assert states == {
         **{f"gpu-0{number}": "ready" for number in (1, 3, 4, 6)},
@@ -444,3 +448,22 @@ def test_facts_of_another_form_cost_their_own_host_its_rows_only(facts):
     if facts:
         assert "have an unexpected format" in node["causes"][0]["evidence"]
         assert "cache of facts" in node["causes"][0]["next_step"]
+
+
+def test_a_cause_of_many_nodes_has_their_number():
+    lost = node_of(report(), "gpu-07")
+    hosts = {f"gpu-1{number}": FLEET["gpu-07"] for number in range(3)}
+    assert f"3 are not: {lost['why'].rstrip('.')} (3)." in report(hosts)["summary"]["sentence"]
+
+
+def test_a_column_that_says_nothing_is_left_out():
+    nodes = report()["nodes"]
+    two = [node for node in nodes if node["name"] in ("gpu-01", "gpu-03")]
+    found = inventory(two)
+    titles = [title for title, _cells in found.columns]
+    assert "GPUs" in titles and found.common["System"] == "debian 12"
+    assert not {*titles} & {*found.common}
+    # One node is not compared, and a node that was not read is not like the others.
+    assert inventory(two[:1]).common == {} and inventory([]).columns == ()
+    assert "System" not in inventory(nodes).common
+    assert all(len(cells) == len(nodes) for _title, cells in inventory(nodes).columns)

@@ -78,7 +78,7 @@ def test_a_message_of_several_lines_is_a_cause_and_evidence():
     (node,) = found["nodes"]
     assert node["causes"][0]["evidence"] == "Seen: gcc\nLine 2"
     assert found["summary"]["sentence"] == (
-        "0 of 1 node is ready for GPU containers; 1 is not: Install: It did not build."
+        "0 of 1 node is ready for GPU containers; 1 is not: gpu-01 (Install: It did not build)."
     )
 
 
