@@ -132,7 +132,9 @@ def gather(
         "acceptance": read_acceptance(record),
         "driver_hang": None if hang is None else asdict(hang),
     }
-    problems = [*find_problems(node, nvml_error, rpm_error), *read_errors(reader, gpus)]
+    silent = [one.address for one in functions if one.silent and one.driver == "nvidia"]
+    problems = find_problems(node, nvml_error, rpm_error, silent)
+    problems += read_errors(reader, gpus)
     problems += [*runtime_problems, *_driver_trouble(reader, node)]
     return {**node, "problems": [problem.as_problem() for problem in problems]}
 
@@ -245,7 +247,9 @@ def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package
 def read_nvml(
     reader: NodeReader, gpus: Sequence[Mapping[str, Any]], seconds: int = NVML_SECONDS
 ) -> tuple[dict[str, Any] | None, str, Hang | None]:
-    """Return the fact ``nvml``; the error if the driver does not answer; and how it hangs.
+    """Return the fact ``nvml``; what the driver says of a failure; and how it hangs.
+
+    A GPU that is lost fails all of nvidia-smi, or itself only: then there are both.
 
     :param seconds: for the driver to answer.
     """
@@ -265,6 +269,7 @@ def read_nvml(
 def _ask_driver(reader: NodeReader, seconds: int) -> tuple[dict[str, Any] | None, str, Hang | None]:
     # Imported only with a GPU: the node compiles each imported file.
     from .._hardware.nvml import (  # noqa: PLC0415
+        ERRORS,
         INFOROM_CORRUPT,
         from_nvml,
         from_smi,
@@ -276,7 +281,8 @@ def _ask_driver(reader: NodeReader, seconds: int) -> tuple[dict[str, Any] | None
     if library is not None:
         try:
             # With a hung driver the call never returns.
-            return reader.in_child(seconds, partial(from_nvml, library)), "", None
+            fact = reader.in_child(seconds, partial(from_nvml, library))
+            return fact, "; ".join(fact.pop(ERRORS, ())), None
         except TimeoutError:
             error = f"NVML (pynvml) did not answer in {seconds} seconds"
             return None, error, Hang("pynvml", 0, float(seconds), None, None, False)
@@ -297,7 +303,7 @@ def _ask_driver(reader: NodeReader, seconds: int) -> tuple[dict[str, Any] | None
     if lacks_names(fact):
         listed, hang = reader.ask(["nvidia-smi", "-L"], seconds)
         fact = with_smi_names(fact, listed.stdout if listed and listed.ok else "")
-    return fact, "", hang
+    return fact, "; ".join(fact.pop(ERRORS, ())), hang
 
 
 def _smi_error(answer: Result) -> str:

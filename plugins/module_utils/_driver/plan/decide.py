@@ -28,7 +28,13 @@ from .sources import (
     replacement,
     repository_entry,
 )
-from .working import check_blocked, check_works, lacks_module_for_good, why_not_loaded
+from .working import (
+    broken_gpus,
+    check_blocked,
+    check_works,
+    lacks_module_for_good,
+    why_not_loaded,
+)
 
 # So many branches are named that somebody may have meant.
 _MOST_NEAR = 2
@@ -41,7 +47,7 @@ def decide(inputs: DecisionInput) -> Target:
     """
     target = _decide(inputs)
     blocked = check_blocked(inputs, target)
-    return replace(target, warnings=(*target.warnings, *blocked))
+    return replace(target, warnings=(*broken_gpus(inputs.node), *target.warnings, *blocked))
 
 
 def _decide(inputs: DecisionInput) -> Target:

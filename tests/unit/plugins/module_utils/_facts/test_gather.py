@@ -400,6 +400,7 @@ def node_with(**changes: Any) -> dict[str, Any]:
             "pending_reboot": False,
         },
         "nouveau": {"loaded": False, "blocked": False},
+        "nvml": None,
         "runtimes": {"containerd": {}, "docker": {"version": "26"}, "crio": None},
     }
     for path, value in changes.items():
@@ -422,7 +423,7 @@ def node_with(**changes: Any) -> dict[str, Any]:
             id="libraries newer",
         ),
         pytest.param({}, MISMATCH, ["driver_library_mismatch"], id="NVML says so"),
-        pytest.param({}, "GPU is lost", ["driver_not_answering"], id="not answering"),
+        pytest.param({}, "Insufficient Permissions", ["driver_not_answering"], id="mute"),
         pytest.param({"driver__loaded": None}, "not loaded", [], id="no driver yet"),
         pytest.param({"driver__pending_reboot": True}, "", ["pending_reboot"], id="reboot"),
         pytest.param(
