@@ -224,6 +224,8 @@ ansible_facts:
               C(kernel_module)). C(recorded_files) lists the configuration files in the record;
               V(null) if it cannot be read.
             - C(uninstaller) is the path of the runfile's uninstaller.
+            - C(container) is a path that shows a driver container (such as that of NVIDIA's GPU
+              operator) on a host without a driver, otherwise V(null).
           returned: always
           type: dict
           sample:
@@ -246,6 +248,7 @@ ansible_facts:
             previous: {version: 535.309.01, branch: "535", source: distro, kernel_module: open}
             recorded_files: []
             uninstaller: null
+            container: null
         secure_boot:
           description: Whether Secure Boot is enabled.
           returned: always

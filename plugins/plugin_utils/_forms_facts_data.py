@@ -203,6 +203,7 @@ GPU_NODE: Mapping[str, Form] = {
         ),
         "recorded_files": (TEXTS,),
         "uninstaller": "word?",
+        "container?": "word?",
     },
     "secure_boot": "flag?",
     "nouveau": {"loaded": "flag", "blocked": "flag", "modules": TEXTS},

@@ -17,6 +17,7 @@ from ..._nvidia.runfile import check_driver
 from ..types import Request, branch_of
 from . import gpu_support as rules
 from . import vgpu
+from .container import check_container
 from .decision import PLACES, DecisionInput, Target, capitalize_first
 from .gpu_support import Gpu
 from .installed import InstalledDriver
@@ -51,6 +52,7 @@ def decide(inputs: DecisionInput) -> Target:
 
 
 def _decide(inputs: DecisionInput) -> Target:
+    check_container(inputs)
     pair = rules.conflict(inputs.gpus, inputs.data)
     if pair:
         raise Refusal(

@@ -44,7 +44,7 @@ KEYS = {
     "python": "version tomlkit pynvml",
     "driver": "loaded installed userland kernel_module coherent_memory source packages dkms held "
     "unheld streams pending_reboot services configuration managed pending previous recorded_files "
-    "uninstaller",
+    "uninstaller container",
     "nouveau": "loaded blocked modules",
     "cuda": "toolkits driver_supports packages held unheld configuration compiler",
     "container_toolkit": "version packages held cdi_spec config obsolete_packages",
