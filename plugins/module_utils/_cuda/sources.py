@@ -16,7 +16,7 @@ from .._driver.plan.sources import DEBIAN_REPOSITORY, system_of
 from .._nvidia.compatibility import required_by
 from .._nvidia.cuda_releases import DISTRO_COMPONENTS, DISTRO_PACKAGE
 from .._repository.addresses import below, same_repository
-from .._repository.entry import name_refusal
+from .._repository.entry import check_kind, name_refusal
 from .types import PACKAGE, PlannedVersion, Request, Tables
 
 # The keyring of a distribution.
@@ -66,6 +66,8 @@ def _nvidia(
             f"give {'a runfile, or ' if planned else ''}a mirror by url, key_url and "
             f"key_fingerprints of {variable}.",
         )
+    right = f"{name}/{architecture}" if architecture else ""
+    check_kind(request.repository_url, system["package_manager"], variable, right)
     url = (request.repository_url or original).rstrip("/")
     for placeholder, text in (("{distribution}", name), ("{architecture}", architecture or "")):
         url = url.replace(placeholder, text)

@@ -27,7 +27,7 @@ from .._nvidia.toolkit import (
     Family,
 )
 from .._nvidia.toolkit_paths import CDI_SERVICE_PATH
-from .._repository.entry import accepted_keys, name_refusal, plan_entry
+from .._repository.entry import accepted_keys, check_kind, name_refusal, plan_entry
 from .._runtime.toml_settings import check as check_settings
 from .runtimes import (
     containerd_refusal,
@@ -195,6 +195,11 @@ def _refusal(node: Mapping[str, Any], request: Request) -> Refusal | None:
     refusal = name_refusal(request.manage_repository, request.repository_name, variable)
     if refusal:
         return refusal
+    if request.manage_repository:
+        try:
+            check_kind(request.repository_url, system["package_manager"], variable)
+        except Refusal as other:
+            return other
     if system["package_manager"] not in FAMILIES:
         return Refusal(
             f"{system['id']} {system['version']} installs packages with "

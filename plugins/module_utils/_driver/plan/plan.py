@@ -13,6 +13,7 @@ from ..._core.errors import Refusal
 from ..._core.steps import Step
 from ..._distro.support import MANAGERS, unsupported
 from ..._nvidia.driver_branches import DriverData
+from ..._repository.entry import check_kind
 from ..types import Plan, Request
 from . import gpu_support as rules
 from .decide import decide
@@ -31,6 +32,7 @@ from .sources import (
     NVIDIA,
     comes_after_ours,
     repository,
+    repository_entry,
     system_of,
 )
 
@@ -120,8 +122,13 @@ def _check_node(inputs: DecisionInput, target: Target) -> None:
 
 
 def _check_key(inputs: DecisionInput) -> None:
-    """Refuse to set up a repository whose key has no known full fingerprint."""
-    found, _step = repository(inputs.node, inputs.system, NVIDIA, inputs.request, inputs.data)
+    """Refuse a repository of other packages, and one whose key has no known full fingerprint."""
+    request, system = inputs.request, inputs.system
+    found, _step = repository(inputs.node, system, NVIDIA, request, inputs.data)
+    row = repository_entry(system, NVIDIA, inputs.data)
+    if found is not None and row is not None:
+        own = f"{row.get('folder') or system.folder}/{row['architectures'][system.arch]}"
+        check_kind(request.repository_url, system.manager, "nvidia_driver_repository", own)
     if found is None or found["key_fingerprints"]:
         return
     raise Refusal(
