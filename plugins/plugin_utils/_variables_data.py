@@ -17,6 +17,13 @@ PREFIX = "kubegpu_"
 UNKNOWN = "kubegpu_unknown_variables"
 SERIAL = "kubegpu_serial"
 MAX_FAIL_PERCENTAGE = "kubegpu_max_fail_percentage"
+FAIL_ON = "kubegpu_plan_fail_on"
+#: The actions of a plan's row with which the host fails in the playbook plan.
+PLAN_FAIL_ON: Mapping[str, tuple[str, ...]] = {
+    "never": (),
+    "refuse": ("refuse",),
+    "change": ("refuse", "change"),
+}
 
 PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     "kubegpu_hosts": {"type": "raw"},
@@ -26,6 +33,7 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     UNKNOWN: {"type": "str", "choices": ["warn", "fail", "ignore"]},
     # Of the playbook verify, in addition to the role's own.
     "gpu_verify_all": {"type": "bool"},
+    FAIL_ON: {"type": "str", "choices": list(PLAN_FAIL_ON)},
     "kubegpu_plan_file": {"type": "path"},
     "kubegpu_verify_file": {"type": "path"},
     "kubegpu_report_dir": {"type": "path"},
