@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .._core.errors import InputError
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
-from .allocation import NodeState, is_gpu_resource
+from .allocation import NodeState
 from .causes_dra import (
     by_dra,
     count_unpublished,
@@ -50,9 +50,9 @@ def is_foreign_only(expected: Expected, view: View) -> bool:
 def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
     """Return whether a node offers the expected GPUs.
 
-    How an unmanaged plugin shares GPUs is unknown, so that any number of each vendor's GPUs suffices
-    there, and for a vendor whose number the facts do not determine. None never does. A DRA driver
-    must offer every GPU of the node.
+    How an unmanaged plugin shares GPUs is unknown, so that any number of each vendor's GPUs is
+    enough there, and for a vendor whose number the facts do not determine. None never is. A DRA
+    driver must offer every GPU of the node.
     """
     if expected.none:
         return not view.plugin_pods(state.name)

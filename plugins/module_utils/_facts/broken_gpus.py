@@ -27,7 +27,9 @@ _LOST = re.compile(
     rf"{_HANDLE}|GPU is lost|fallen off the bus|\bXid=79\b|GPU of index \d+: Unknown Error", re.I
 )
 _RESET = re.compile(r"GPU requires reset", re.I)
-_ADDRESS = re.compile(r"\bGPU ?(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\b", re.I)
+_ADDRESS = re.compile(
+    r"\bGPU ?(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\b", re.I
+)
 
 
 def broken_gpu(node: Mapping[str, Any], error: str, silent: Sequence[str] = ()) -> Finding | None:

@@ -28,9 +28,7 @@ _LOADS = frozenset({"driver_not_loaded", "module_not_loaded"})
 _DRIVER_RUN = re.compile(r"kubegpu\.nodes\.site\b(?=.* --tags driver\b)", re.DOTALL)
 _DRIVER_STEP = re.compile(r"\brole nvidia_driver\b|\bnvidia_driver does it\b")
 _SWITCH = re.compile(rf"\b({'|'.join(SWITCHES)}): true, ")
-_BY_CONTAINER = (
-    "A driver container manages the driver, such as the GPU operator's: change it there"
-)
+_BY_CONTAINER = "A driver container manages the driver, such as the GPU operator's: change it there"
 _OR_BRANCH = "or nvidia_driver_branch"
 
 

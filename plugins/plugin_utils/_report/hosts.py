@@ -61,14 +61,16 @@ def plan_rows(
 def plan_failures(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
     """Return ``node`` and ``message`` of the hosts that kubegpu_plan_fail_on lets fail."""
     rows = []
-    for host in hosts:
-        variables = hostvars[host] if host in hostvars else {}
+    # ansible-playbook --syntax-check has no hostvars, and those of Ansible have no other default.
+    for variables, host in ((hostvars[host], host) for host in hosts if host in hostvars):
         bad = PLAN_FAIL_ON.get(str(variables.get(FAIL_ON, "")), ())
         row = _plan_row(host, variables, ("all",), ()) if bad else {"action": ""}
         if row["action"] in bad:
             said = "refuses this host" if row["action"] == "refuse" else "has changes for this host"
             first = str(next(iter(row["why"]), "")).partition("\n")[0]
-            message = f"The plan {said}: {row['changes'][0]}: {first} The table above has all of it."
+            message = (
+                f"The plan {said}: {row['changes'][0]}: {first} The table above has all of it."
+            )
             rows.append({"node": host, "message": f"{message} ({FAIL_ON}: {variables[FAIL_ON]})"})
     return rows
 

@@ -11,7 +11,6 @@ from .config_files import CONTAINER, CONTAINER_STATE
 from .decision import DecisionInput
 
 
-
 def check_container(inputs: DecisionInput) -> None:
     """Check that no container brings the driver to a host that has none.
 

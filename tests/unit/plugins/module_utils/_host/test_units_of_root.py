@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The units that this collection writes: an unprivileged user (a real one, 65534) tries to get in."""
+"""Units that this collection writes: an unprivileged user (a real one, 65534) tries to get in."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def test_a_unit_names_its_programs_by_their_paths_and_reads_no_environment_of_ot
         assert re.match(r"/(?:usr/)?s?bin/", first), line
         # What a program is given to read or run is root's, too.
         for word in words:
-            assert not word.startswith(("/tmp", "/var/tmp", "/dev/shm", "/home", "/run/user", ".")), line
+            assert not word.startswith(
+                ("/tmp", "/var/tmp", "/dev/shm", "/home", "/run/user", ".")
+            ), line
     keys = re.findall(r"^(\w+)=", text, re.M)
     # systemd's own PATH holds, and no file of variables, of which the unit could say more.
     assert not {"Environment", "EnvironmentFile", "PassEnvironment", "WorkingDirectory"} & {*keys}
