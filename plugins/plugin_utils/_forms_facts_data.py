@@ -158,6 +158,7 @@ GPU_NODE: Mapping[str, Form] = {
         "arch": "word?",
         "kernel": "word?",
         "package_manager": "word?",
+        "image?": "word?",
         "hostname": "word?",
         "fqdn": "word?",
         "machine_id": "word?",

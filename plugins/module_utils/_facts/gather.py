@@ -132,11 +132,14 @@ def gather(
         "acceptance": read_acceptance(record),
         "driver_hang": None if hang is None else asdict(hang),
     }
-    silent = [one.address for one in functions if one.silent and one.driver == "nvidia"]
-    problems = find_problems(node, nvml_error, rpm_error, silent)
-    problems += read_errors(reader, gpus)
-    problems += [*runtime_problems, *_driver_trouble(reader, node)]
+    problems = find_problems(node, nvml_error, rpm_error, _silent(functions))
+    problems += [*read_errors(reader, gpus), *runtime_problems, *_driver_trouble(reader, node)]
     return {**node, "problems": [problem.as_problem() for problem in problems]}
+
+
+def _silent(functions: Sequence[PciFunction]) -> list[str]:
+    """Return the GPUs of NVIDIA's driver that are off the bus."""
+    return [one.address for one in functions if one.silent and one.driver == "nvidia"]
 
 
 def _read_system(reader: NodeReader) -> dict[str, Any]:

@@ -71,7 +71,8 @@ def _nvml_handles(nvml: Any) -> tuple[list[Any], list[str]]:
 
     :raises Exception: the library's own, where no GPU has a handle, or for another reason.
     """
-    handles, errors = [], []
+    handles: list[Any] = []
+    errors: list[str] = []
     count = nvml.nvmlDeviceGetCount()
     for index in range(count):
         try:

@@ -16,7 +16,7 @@ from .._core.steps import Step
 from .._core.versions import package_numbers
 from .._crio.plan import RUNTIMES_SETTING
 from .._distro.data import best_effort
-from .._distro.support import unsupported
+from .._distro.support import immutable, unsupported
 from .._nvidia.toolkit import (
     CDI_REFRESH_SINCE,
     FAMILIES,
@@ -97,6 +97,9 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     if refusals:
         return _refused(*refusals)
     action, packages, package_steps = _packages(node, request, version, why_version)
+    image = immutable(node["os"]) if package_steps else None
+    if image:
+        return _refused(image)
     obsolete, obsolete_step = _obsolete(node)
     repository, repository_step = _repository(node, request, family)
     settings, why_settings = toolkit_settings(

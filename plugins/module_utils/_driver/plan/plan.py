@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._core.errors import Refusal
 from ..._core.steps import Step
-from ..._distro.support import MANAGERS, unsupported
+from ..._distro.support import MANAGERS, immutable, unsupported
 from ..._nvidia.driver_branches import DriverData
 from ..._repository.entry import check_kind
 from ..types import Plan, Request
@@ -67,7 +67,11 @@ def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> 
     except Refusal as refusal:
         return Plan("refuse", reasons=tuple(str(refusal).splitlines()))
     plan = plan_keep(inputs, target) if target.keep else plan_change(inputs, target)
-    old = unsupported(node["os"], request.controller) if plan.change and plan.packages else None
+    old = None
+    if not target.keep:
+        old = immutable(node["os"])
+    if not old and plan.change and plan.packages:
+        old = unsupported(node["os"], request.controller)
     if old:
         return Plan("refuse", reasons=tuple(str(old).splitlines()))
     return plan

@@ -8,14 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.container_toolkit_plan import (
-    container_toolkit_plan,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.cuda_toolkit_plan import cuda_toolkit_plan
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_driver_plan import nvidia_driver_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import Refusal
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.entry import check_kind
-from tests.unit.fixtures.driver_cases import facts
 
 TOOLKIT = "https://mirror.example/libnvidia-container/stable"
 CUDA = "https://mirror.example/cuda/repos"
@@ -63,27 +57,3 @@ def test_an_address_of_other_packages_is_refused_with_the_right_end(url, manager
 )
 def test_other_addresses_are_the_users_own_choice(url, manager):
     check_kind(url, manager, "x_repository")
-
-
-ROCKY, UBUNTU = facts("L4", "rocky9"), facts("L4", "u24")
-
-
-@pytest.mark.parametrize(
-    ("plan", "node", "url", "right"),
-    [
-        (container_toolkit_plan, ROCKY, f"{TOOLKIT}/deb", f"{TOOLKIT}/rpm"),
-        (container_toolkit_plan, UBUNTU, f"{TOOLKIT}/rpm", f"{TOOLKIT}/deb"),
-        (nvidia_driver_plan, ROCKY, f"{CUDA}/ubuntu2404/x86_64", "rhel9/x86_64"),
-        (nvidia_driver_plan, UBUNTU, f"{CUDA}/rhel9/x86_64", "ubuntu2404/x86_64"),
-        (cuda_toolkit_plan, ROCKY, f"{CUDA}/ubuntu2404/x86_64", "rhel9/x86_64"),
-    ],
-)
-def test_the_plan_refuses_it(plan, node, url, right):
-    given = {"versions": ["13.0"]} if plan is cuda_toolkit_plan else {}
-    if plan is nvidia_driver_plan:
-        given = {"source": "nvidia"}
-    found = plan(node, repository_url=url, **given)
-    assert found["action"] == "refuse", found
-    text = "\n".join(found["reasons"])
-    assert right in text and "_repository.url is a repository of " in text
-    assert plan(node, repository_url=url, manage_repository=False, **given)["action"] != "refuse"
