@@ -101,11 +101,10 @@ def gather(
     record = read_state(reader, state_path)
     runtime_reader = reader if gpus or fresh or _is_monitored(record) else reader.files_only()
     units, starts = read_units(runtime_reader, (*UNITS, *SERVICES, *_EXPORTER_UNITS, *_EXPORTERS))
-    nvml, nvml_error, hang = (
-        read_nvml(reader, gpus, driver_seconds) if hang is None else (None, "", hang)
-    )
+    asked = read_nvml(reader, gpus, driver_seconds) if hang is None else (None, "", hang)
+    nvml, nvml_error, hang = asked
     runtimes, runtime_problems = _read_runtimes(
-        runtime_reader, units, paths, packages, starts, record, fresh=fresh
+        *(runtime_reader, units, paths, packages, starts, record), fresh=fresh
     )
     gpus, nvml = with_licences(gpus, nvml)
     node: dict[str, Any] = {
