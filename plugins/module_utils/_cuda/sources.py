@@ -46,6 +46,10 @@ def plan_repository(
     return _nvidia(node, request, planned, tables, variable)
 
 
+def _check_kind(system: Mapping[str, Any], request: Request, variable: str, ends: str) -> None:
+    check_kind(request.repository_url, system["package_manager"], variable, ends)
+
+
 def _nvidia(
     node: Mapping[str, Any],
     request: Request,
@@ -59,6 +63,7 @@ def _nvidia(
     name = str(row.get("folder") or name)
     architecture = (row.get("architectures") or {}).get(system["arch"])
     original = f"{row['url']}/{name}/{architecture}" if architecture else ""
+    _check_kind(system, request, variable, f"{name}/{architecture}" if architecture else "")
     if not original and not request.repository_url:
         raise Refusal(
             f"NVIDIA's repository for {system['id']} {system['version']} on {system['arch']} is "
@@ -66,8 +71,6 @@ def _nvidia(
             f"give {'a runfile, or ' if planned else ''}a mirror by url, key_url and "
             f"key_fingerprints of {variable}.",
         )
-    right = f"{name}/{architecture}" if architecture else ""
-    check_kind(request.repository_url, system["package_manager"], variable, right)
     url = (request.repository_url or original).rstrip("/")
     for placeholder, text in (("{distribution}", name), ("{architecture}", architecture or "")):
         url = url.replace(placeholder, text)
