@@ -46,8 +46,11 @@ def plan_repository(
     return _nvidia(node, request, planned, tables, variable)
 
 
-def _check_kind(system: Mapping[str, Any], request: Request, variable: str, ends: str) -> None:
+def _address(system: Mapping[str, Any], request: Request, variable: str, original: str) -> str:
+    """Return the address of the mirror, or else NVIDIA's; a mirror of other packages is refused."""
+    ends = "/".join(original.split("/")[-2:])
     check_kind(request.repository_url, system["package_manager"], variable, ends)
+    return (request.repository_url or original).rstrip("/")
 
 
 def _nvidia(
@@ -63,7 +66,6 @@ def _nvidia(
     name = str(row.get("folder") or name)
     architecture = (row.get("architectures") or {}).get(system["arch"])
     original = f"{row['url']}/{name}/{architecture}" if architecture else ""
-    _check_kind(system, request, variable, f"{name}/{architecture}" if architecture else "")
     if not original and not request.repository_url:
         raise Refusal(
             f"NVIDIA's repository for {system['id']} {system['version']} on {system['arch']} is "
@@ -71,7 +73,7 @@ def _nvidia(
             f"give {'a runfile, or ' if planned else ''}a mirror by url, key_url and "
             f"key_fingerprints of {variable}.",
         )
-    url = (request.repository_url or original).rstrip("/")
+    url = _address(system, request, variable, original)
     for placeholder, text in (("{distribution}", name), ("{architecture}", architecture or "")):
         url = url.replace(placeholder, text)
     accepted = tuple(
