@@ -16,6 +16,7 @@ description:
     and C(nvidia_driver_result).
   - V(plan) returns what would change on each host and why. A refusal of one part does not hide the
     changes of the others. A host with wrong values of variables is refused.
+  - V(plan_failures) returns the hosts that the variable C(kubegpu_plan_fail_on) lets fail.
   - V(result) returns what is on the hosts of O(batch) after a run, and why hosts failed or wait.
   - V(cluster) returns what would change in Kubernetes. V(dra) returns what NVIDIA's DRA driver
     needs, and what is there.
@@ -30,7 +31,7 @@ options:
   what:
     description: The table.
     type: str
-    choices: [plan, result, cluster, dra, verification]
+    choices: [plan, plan_failures, result, cluster, dra, verification]
     required: true
   hostvars:
     description: Ansible's C(hostvars).
@@ -132,6 +133,7 @@ _value:
     - With V(plan) C(node), C(os), C(gpus), C(present), C(action) (none, change, refuse or unknown),
       C(steps), C(changes), C(why) and C(warnings) of each host; and the plans of the roles, in
       C(driver), C(cuda) and C(toolkit).
+    - With V(plan_failures) C(node) and C(message).
     - With V(result) C(node), C(driver), C(cuda), C(toolkit), C(containerd), C(docker), C(crio) and
       C(open), what is still to be done.
     - With V(cluster) one row for each host that the cluster has or should have, and one for the

@@ -28,12 +28,13 @@ extends_documentation_fragment:
 options:
   expected:
     description: >-
-      The resources that each node should offer, by any key. The key is the node's name, unless
-      C(name) or C(machine_id) identify the node. C(resources) maps names to counts; V({}) is a node
-      without a GPU, on which no device plugin should run, and V(null) a node that has to offer any
-      GPU. C(some_of) lists vendors (V(nvidia), V(amd), V(intel)) of which the node has to offer at
-      least one GPU each, whatever the number. C(driver) (the loaded version, or empty),
-      C(default_runtime) and C(gpus) from its facts improve the explanations.
+      The resources that each node should offer, by any key. The key is the node's name,
+      unless C(name) or C(machine_id) identify the node. C(resources) maps names to counts;
+      V({}) is a node without a GPU, on which no device plugin should run, and V(null) a node
+      that has to offer any GPU (of the vendor of its C(gpus), NVIDIA first). C(some_of) lists
+      vendors (V(nvidia), V(amd), V(intel)) of which the node has to offer at least one GPU
+      each, whatever the number. C(driver) (the loaded version, or empty), C(default_runtime)
+      and C(gpus) from its facts improve the explanations.
     type: dict
     default: {}
   wait_timeout:

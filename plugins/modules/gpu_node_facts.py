@@ -98,7 +98,8 @@ ansible_facts:
         os:
           description:
             - C(family) (V(debian), V(rhel), V(suse)), C(id), C(version), C(codename), C(arch),
-              C(kernel), C(package_manager), C(hostname), C(fqdn), C(machine_id) and C(boot_id).
+              C(kernel), C(package_manager), C(hostname), C(fqdn), C(machine_id), C(boot_id),
+              and C(image), what shows that the system is an image whose packages are not changed.
             - C(archive) is apt's entry for the distribution's own archive, with C(file), C(uri),
               C(suites), C(components) and C(signed_by) (a path, or V(null) for apt's default
               keys); V(null) if there is none. Entries of this collection are left out.
@@ -123,6 +124,7 @@ ansible_facts:
             fqdn: gpu1.example.com
             machine_id: 2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d
             boot_id: 0d2ea6a0-5a1b-4bd4-a5d5-6e9c0a0a3a52
+            image: null
         as_root:
           description: Whether root read the node; V(null) for another O(root) than V(/).
           returned: always
@@ -224,6 +226,8 @@ ansible_facts:
               C(kernel_module)). C(recorded_files) lists the configuration files in the record;
               V(null) if it cannot be read.
             - C(uninstaller) is the path of the runfile's uninstaller.
+            - C(container) is a path that shows a driver container (such as that of NVIDIA's GPU
+              operator) on a host without a driver, otherwise V(null).
           returned: always
           type: dict
           sample:
@@ -246,6 +250,7 @@ ansible_facts:
             previous: {version: 535.309.01, branch: "535", source: distro, kernel_module: open}
             recorded_files: []
             uninstaller: null
+            container: null
         secure_boot:
           description: Whether Secure Boot is enabled.
           returned: always

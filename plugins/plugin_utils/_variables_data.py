@@ -16,6 +16,13 @@ PREFIX = "kubegpu_"
 UNKNOWN = "kubegpu_unknown_variables"
 SERIAL = "kubegpu_serial"
 MAX_FAIL_PERCENTAGE = "kubegpu_max_fail_percentage"
+FAIL_ON = "kubegpu_plan_fail_on"
+#: The actions of a plan's row with which the host fails in the playbook plan.
+PLAN_FAIL_ON: Mapping[str, tuple[str, ...]] = {
+    "never": (),
+    "refuse": ("refuse",),
+    "change": ("refuse", "change"),
+}
 
 # ``shown`` is the default as the reference names it: the playbooks have it.
 PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
@@ -44,6 +51,11 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     "gpu_verify_all": {
         "type": "bool", "shown": False,
         "description": "Whether C(site) also verifies the nodes that did not change.",
+    },
+    FAIL_ON: {
+        "type": "str", "choices": list(PLAN_FAIL_ON), "shown": "never",
+        "description": "With which plan a host fails in C(plan). C(refuse) is a refusal, C(change) a "
+        "refusal or a change.",
     },
     "kubegpu_plan_file": {
         "type": "path", "shown": "kubegpu-plan.json",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .._core.errors import InputError
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
-from .allocation import NodeState, is_gpu_resource
+from .allocation import NodeState
 from .causes_dra import (
     by_dra,
     count_unpublished,
@@ -19,7 +19,13 @@ from .causes_dra import (
     explain_missing_dra_offer,
     plugin_offers,
 )
-from .causes_pod import explain_misplaced_pod, explain_missing_pod, explain_pod, silent_vendors
+from .causes_pod import (
+    explain_misplaced_pod,
+    explain_missing_pod,
+    explain_pod,
+    offering_vendors,
+    silent_vendors,
+)
 from .pods import PodView, shorten
 from .types import Expected, Shortfall, View, vendor_of
 from .workloads import (
@@ -44,9 +50,9 @@ def is_foreign_only(expected: Expected, view: View) -> bool:
 def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
     """Return whether a node offers the expected GPUs.
 
-    How an unmanaged plugin shares GPUs is unknown, so that any offered GPU suffices there. It also
-    does for a vendor whose number the facts do not determine. A DRA driver must offer every GPU of
-    the node.
+    How an unmanaged plugin shares GPUs is unknown, so that any number of each vendor's GPUs is
+    enough there, and for a vendor whose number the facts do not determine. None never is. A DRA
+    driver must offer every GPU of the node.
     """
     if expected.none:
         return not view.plugin_pods(state.name)
@@ -59,12 +65,10 @@ def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
         return good and not plugin_offers(state) and not count_unpublished(expected, state)
     if silent:
         return False
-    if (expected.some and not expected.some_of) or is_foreign_only(expected, view):
-        return any(
-            resource.allocatable > 0
-            for name, resource in state.resources.items()
-            if is_gpu_resource(name)
-        )
+    if is_foreign_only(expected, view):
+        return expected.counted <= offering_vendors(state)
+    if expected.some and not expected.some_of:
+        return bool(offering_vendors(state))
     return all(
         state.resource(name).allocatable == count for name, count in expected.resources.items()
     )

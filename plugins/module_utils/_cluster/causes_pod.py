@@ -87,12 +87,16 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
 
 def silent_vendors(expected: Expected, state: NodeState) -> set[str]:
     """Return the vendors with an unknown number of GPUs of which the node offers none."""
-    offering = {
+    return expected.uncounted - offering_vendors(state)
+
+
+def offering_vendors(state: NodeState) -> set[str]:
+    """Return the vendors of which the node offers at least one GPU."""
+    return {
         vendor_of(name)
         for name, resource in state.resources.items()
         if resource.allocatable > 0 and is_gpu_resource(name)
     }
-    return set(expected.some_of) - offering
 
 
 def _unknown_name(expected: Expected, state: NodeState) -> str:

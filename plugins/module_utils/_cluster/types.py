@@ -12,6 +12,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._core.printable import printable
+from .._hardware.vendors import container_gpus, gpu_vendor
 from .allocation import NodeState
 from .dra import Dra
 from .pods import PodView
@@ -60,8 +61,21 @@ class Expected:
         return not self.some and not self.some_of and not any(self.resources.values())
 
     @property
+    def counted(self) -> set[str]:
+        """The vendors with a known number of GPUs."""
+        return {vendor_of(name) for name, count in self.resources.items() if count} - {""}
+
+    @property
+    def uncounted(self) -> set[str]:
+        """The vendors of whose GPUs any number is right, and none is not."""
+        # Of any GPU, the vendor that the node is named by: another one may be there for the screen.
+        first = gpu_vendor(self.gpus) if self.some else "none"
+        there = bool(container_gpus({"gpus": self.gpus}, first))
+        return {*self.some_of, *([first] if there else [])}
+
+    @property
     def vendors(self) -> set[str]:
-        return {vendor for vendor in map(vendor_of, self.resources) if vendor} | set(self.some_of)
+        return {vendor for vendor in map(vendor_of, self.resources) if vendor} | self.uncounted
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from .._core.errors import InputError, Refusal
 from .._core.steps import Step
 from .._core.versions import upstream_numbers
 from .._distro.data import DEB, FAMILIES, best_effort
-from .._distro.support import MANAGERS, unsupported
+from .._distro.support import MANAGERS, immutable, unsupported
 from .._driver.plan.sources import system_of
 from .._nvidia.checksum import parse_checksum, shown
 from .._nvidia.compatibility import check, minor, parse_cuda, release_of, runs
@@ -93,7 +93,11 @@ def _plan(
     packages = packages_of(request, planned, default, family.packages if family else DEB)
     repository, repository_step, note = plan_repository(node, request, planned, packages, tables)
     package_steps = steps_of(node, request, planned, packages)
-    old = unsupported(node["os"], request.controller) if package_steps else None
+    old = (
+        immutable(node["os"]) or unsupported(node["os"], request.controller)
+        if package_steps
+        else None
+    )
     if old:
         raise old
     runfiles = _runfiles(node, request, planned)

@@ -16,7 +16,7 @@ from .._driver.plan.sources import DEBIAN_REPOSITORY, system_of
 from .._nvidia.compatibility import required_by
 from .._nvidia.cuda_releases import DISTRO_COMPONENTS, DISTRO_PACKAGE
 from .._repository.addresses import below, same_repository
-from .._repository.entry import name_refusal
+from .._repository.entry import check_kind, name_refusal
 from .types import PACKAGE, PlannedVersion, Request, Tables
 
 # The keyring of a distribution.
@@ -46,6 +46,13 @@ def plan_repository(
     return _nvidia(node, request, planned, tables, variable)
 
 
+def _address(system: Mapping[str, Any], request: Request, variable: str, original: str) -> str:
+    """Return the address of the mirror, or else NVIDIA's; a mirror of other packages is refused."""
+    ends = "/".join(original.split("/")[-2:])
+    check_kind(request.repository_url, system["package_manager"], variable, ends)
+    return (request.repository_url or original).rstrip("/")
+
+
 def _nvidia(
     node: Mapping[str, Any],
     request: Request,
@@ -66,7 +73,7 @@ def _nvidia(
             f"give {'a runfile, or ' if planned else ''}a mirror by url, key_url and "
             f"key_fingerprints of {variable}.",
         )
-    url = (request.repository_url or original).rstrip("/")
+    url = _address(system, request, variable, original)
     for placeholder, text in (("{distribution}", name), ("{architecture}", architecture or "")):
         url = url.replace(placeholder, text)
     accepted = tuple(

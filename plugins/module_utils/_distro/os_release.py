@@ -15,6 +15,10 @@ from .data import FAMILIES, OTHER_MANAGERS, family_of
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 
 
+# Made by rpm-ostree and bootc at boot: /usr is read-only, and belongs to an image.
+_OSTREE = "/run/ostree-booted"
+# SUSE's: packages go into a snapshot for the next boot.
+_TRANSACTIONAL = ("opensuse-microos", "opensuse-leap-micro", "sle-micro", "sl-micro")
 _ANY_MANAGER = (
     *(manager for family in FAMILIES.values() for manager in family.managers),
     *OTHER_MANAGERS,
@@ -57,7 +61,15 @@ def read_os(reader: Reader) -> dict[str, Any]:
         or reader.read_line("/var/lib/dbus/machine-id"),
         # With it, a machine id that was cloned is told from one machine under two names.
         "boot_id": reader.read_line("/proc/sys/kernel/random/boot_id"),
+        "image": _image(reader, identity),
     }
+
+
+def _image(reader: Reader, identity: str | None) -> str | None:
+    """Return what shows that the system is an image, which packages do not change; None if none."""
+    if reader.exists(_OSTREE):
+        return _OSTREE
+    return f"ID={identity} in os-release" if identity in _TRANSACTIONAL else None
 
 
 def _os_release(reader: Reader) -> dict[str, str]:

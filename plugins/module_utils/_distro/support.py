@@ -42,3 +42,20 @@ def unsupported(system: Mapping[str, Any], controller: str) -> Refusal | None:
         "run with ansible-core 2.21 or later, and give the node a Python 3.9 or later for "
         "everything else (dnf install python39, ansible_python_interpreter: /usr/bin/python3.9).",
     )
+
+
+def immutable(system: Mapping[str, Any]) -> Refusal | None:
+    """Return why nothing can be installed in the running system: it is an image; or None.
+
+    :param system: the fact ``os``.
+    """
+    if not system.get("image"):
+        return None
+    return Refusal(
+        f"{system['id']} {system['version']} is an image, whose /usr is read-only: a package "
+        "manager cannot install the driver or the toolkit in the running system.",
+        "build them into the image (a container build for bootc, rpm-ostree, "
+        "transactional-update), or have NVIDIA's driver container bring them; then "
+        "nvidia_driver_enabled: false leaves the driver alone.",
+        system["image"],
+    )

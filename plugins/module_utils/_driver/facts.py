@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .._nvidia.fabric import is_component
 from .._nvidia.package_names import driver_source, is_driver, kernel_module_type
 from .._packages.installed import Package, held, unheld, versions
-from .plan.config_files import FILES, PATHS, RECORD
+from .plan.config_files import CONTAINER, CONTAINER_STATE, FILES, PATHS, RECORD
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader
@@ -44,6 +44,16 @@ _MAKE_LOG = re.compile(r"for kernel (\S+)")
 # A module exists, but is compressed, so that its version cannot be read.
 UNKNOWN = "unknown"
 _PREVIOUS = ("version", "branch", "source", "kernel_module")
+# What shows a driver container, the surest sign first: its root file system, bound into the host's
+# (NVIDIA/gpu-driver-container, ubuntu22.04/nvidia-driver and precompiled/nvidia-driver: RUN_DIR,
+# PID_FILE; newer ones keep a state for their next start).
+_CONTAINER_SIGNS = (
+    f"{CONTAINER}/usr/bin/nvidia-smi",
+    f"{CONTAINER}/usr/lib64/libnvidia-ml.so.1",
+    "/run/nvidia/nvidia-driver.pid",
+    CONTAINER_STATE,
+    CONTAINER,
+)
 _UNINSTALLERS = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
 
 
@@ -90,6 +100,8 @@ def read_driver(
         "configuration": read_checksums(reader, PATHS),
         **read_record(record),
         "uninstaller": uninstaller,
+        # With a driver of the host itself, a container brings none.
+        "container": None if installed else reader.first(_CONTAINER_SIGNS),
     }
 
 

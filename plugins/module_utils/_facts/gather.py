@@ -101,11 +101,10 @@ def gather(
     record = read_state(reader, state_path)
     runtime_reader = reader if gpus or fresh or _is_monitored(record) else reader.files_only()
     units, starts = read_units(runtime_reader, (*UNITS, *SERVICES, *_EXPORTER_UNITS, *_EXPORTERS))
-    nvml, nvml_error, hang = (
-        read_nvml(reader, gpus, driver_seconds) if hang is None else (None, "", hang)
-    )
+    asked = read_nvml(reader, gpus, driver_seconds) if hang is None else (None, "", hang)
+    nvml, nvml_error, hang = asked
     runtimes, runtime_problems = _read_runtimes(
-        runtime_reader, units, paths, packages, starts, record, fresh=fresh
+        *(runtime_reader, units, paths, packages, starts, record), fresh=fresh
     )
     gpus, nvml = with_licences(gpus, nvml)
     node: dict[str, Any] = {
@@ -132,9 +131,14 @@ def gather(
         "acceptance": read_acceptance(record),
         "driver_hang": None if hang is None else asdict(hang),
     }
-    problems = [*find_problems(node, nvml_error, rpm_error), *read_errors(reader, gpus)]
-    problems += [*runtime_problems, *_driver_trouble(reader, node)]
+    problems = find_problems(node, nvml_error, rpm_error, _silent(functions))
+    problems += [*read_errors(reader, gpus), *runtime_problems, *_driver_trouble(reader, node)]
     return {**node, "problems": [problem.as_problem() for problem in problems]}
+
+
+def _silent(functions: Sequence[PciFunction]) -> list[str]:
+    """Return the GPUs of NVIDIA's driver that are off the bus."""
+    return [one.address for one in functions if one.silent and one.driver == "nvidia"]
 
 
 def _read_system(reader: NodeReader) -> dict[str, Any]:
@@ -245,7 +249,9 @@ def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package
 def read_nvml(
     reader: NodeReader, gpus: Sequence[Mapping[str, Any]], seconds: int = NVML_SECONDS
 ) -> tuple[dict[str, Any] | None, str, Hang | None]:
-    """Return the fact ``nvml``; the error if the driver does not answer; and how it hangs.
+    """Return the fact ``nvml``; what the driver says of a failure; and how it hangs.
+
+    A GPU that is lost fails all of nvidia-smi, or itself only: then there are both.
 
     :param seconds: for the driver to answer.
     """
@@ -265,6 +271,7 @@ def read_nvml(
 def _ask_driver(reader: NodeReader, seconds: int) -> tuple[dict[str, Any] | None, str, Hang | None]:
     # Imported only with a GPU: the node compiles each imported file.
     from .._hardware.nvml import (  # noqa: PLC0415
+        ERRORS,
         INFOROM_CORRUPT,
         from_nvml,
         from_smi,
@@ -276,7 +283,8 @@ def _ask_driver(reader: NodeReader, seconds: int) -> tuple[dict[str, Any] | None
     if library is not None:
         try:
             # With a hung driver the call never returns.
-            return reader.in_child(seconds, partial(from_nvml, library)), "", None
+            fact = reader.in_child(seconds, partial(from_nvml, library))
+            return fact, "; ".join(fact.pop(ERRORS, ())), None
         except TimeoutError:
             error = f"NVML (pynvml) did not answer in {seconds} seconds"
             return None, error, Hang("pynvml", 0, float(seconds), None, None, False)
@@ -297,7 +305,7 @@ def _ask_driver(reader: NodeReader, seconds: int) -> tuple[dict[str, Any] | None
     if lacks_names(fact):
         listed, hang = reader.ask(["nvidia-smi", "-L"], seconds)
         fact = with_smi_names(fact, listed.stdout if listed and listed.ok else "")
-    return fact, "", hang
+    return fact, "; ".join(fact.pop(ERRORS, ())), hang
 
 
 def _smi_error(answer: Result) -> str:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
@@ -17,16 +17,19 @@ from .._hardware.vendors import IN_KERNEL, gpu_vendors
 _OLD_SYSTEMS = {"centos": "7", "rhel": "7", "ol": "7", "scientific": "7"}
 
 
-def find_problems(node: Mapping[str, Any], nvml_error: str, rpm_error: str = "") -> list[Finding]:
+def find_problems(
+    node: Mapping[str, Any], nvml_error: str, rpm_error: str = "", silent: Sequence[str] = ()
+) -> list[Finding]:
     """Return the problems of a node.
 
     :param node: the fact ``gpu_node`` without its problems.
     :param nvml_error: the error of NVML or ``nvidia-smi``, or an empty string.
     :param rpm_error: the error of rpm if it cannot read its database, or an empty string.
+    :param silent: the addresses of NVIDIA's GPUs whose PCI configuration space reads as ones only.
     """
     found = [_os(node), _packages(rpm_error)]
     if node["gpus"]:
-        found += _of_gpus(node, nvml_error)
+        found += _of_gpus(node, nvml_error, silent)
     unique: dict[tuple[str, str], Finding] = {}
     for finding in found:
         if finding is not None:
@@ -35,7 +38,9 @@ def find_problems(node: Mapping[str, Any], nvml_error: str, rpm_error: str = "")
     return list(unique.values())
 
 
-def _of_gpus(node: Mapping[str, Any], nvml_error: str) -> list[Finding | None]:
+def _of_gpus(
+    node: Mapping[str, Any], nvml_error: str, silent: Sequence[str]
+) -> list[Finding | None]:
     # Imported only with a GPU: the node compiles each imported file.
     from .._diagnosis import common  # noqa: PLC0415
 
@@ -54,7 +59,7 @@ def _of_gpus(node: Mapping[str, Any], nvml_error: str) -> list[Finding | None]:
         common.vgpu_guest(evidence),
         common.unlicensed_guest(gpus),
         common.kernel_driver_loaded(evidence),
-        common.library_mismatch(evidence) or _not_answering(node, nvml_error),
+        common.library_mismatch(evidence) or _not_answering(node, nvml_error, silent),
         _pending_reboot(node),
         _failed_build(node, common.build_failed),
         no_runtime,
@@ -122,9 +127,18 @@ def _legacy(gpu: Mapping[str, Any]) -> Finding | None:
     )
 
 
-def _not_answering(node: Mapping[str, Any], nvml_error: str) -> Finding | None:
+def _not_answering(
+    node: Mapping[str, Any], nvml_error: str, silent: Sequence[str]
+) -> Finding | None:
     if not node["driver"]["loaded"]:
         return None
+    if nvml_error or silent:
+        # Imported only with such an error: the node compiles each imported file.
+        from .broken_gpus import broken_gpu  # noqa: PLC0415
+
+        broken = broken_gpu(node, nvml_error, silent)
+        if broken is not None:
+            return broken
     if node.get("driver_hang"):
         # Imported only with a driver that hangs: the node compiles each imported file.
         from .._diagnosis.common import driver_hangs  # noqa: PLC0415

@@ -19,6 +19,11 @@ from .vgpu_licence import licence_of_features, read_licence
 
 #: The status of nvidia-smi that comes with a whole document (NVML_ERROR_CORRUPTED_INFOROM).
 INFOROM_CORRUPT = 14
+#: Key of the fact for what GPUs say that are lost or have to be reset, while the others answer.
+ERRORS = "errors"
+# In the place of a handle or of a value. After other errors nothing that follows would be right.
+_BROKEN = ("GPU is lost", "GPU requires reset")
+_NO_HANDLE = (*_BROKEN, "Unknown Error")
 _MIB = 1024 * 1024
 _NOT = frozenset({"", "N/A", "[N/A]", "None", "Not Supported", "Unknown Error", "Requested"})
 _MAX_MIG = 16
@@ -48,18 +53,36 @@ def from_nvml(nvml: Any) -> dict[str, Any]:
     nvml.nvmlInit()
     try:
         version = _ask(nvml, "nvmlSystemGetCudaDriverVersion_v2")
-        handles = [
-            nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())
-        ]
+        handles, errors = _nvml_handles(nvml)
         return {
             "driver_version": _string(_ask(nvml, "nvmlSystemGetDriverVersion")),
             "cuda_version": None
             if version is None
             else f"{version // 1000}.{version % 1000 // 10}",
             "devices": [_nvml_device(nvml, handle) for handle in handles],
+            **({ERRORS: errors} if errors else {}),
         }
     finally:
         nvml.nvmlShutdown()
+
+
+def _nvml_handles(nvml: Any) -> tuple[list[Any], list[str]]:
+    """Return the handles of the GPUs, and the errors of those that are lost.
+
+    :raises Exception: the library's own, where no GPU has a handle, or for another reason.
+    """
+    handles: list[Any] = []
+    errors: list[str] = []
+    count = nvml.nvmlDeviceGetCount()
+    for index in range(count):
+        try:
+            handles.append(nvml.nvmlDeviceGetHandleByIndex(index))
+        except nvml.NVMLError as error:
+            text = str(error)[:_MOST_TEXT]
+            if len(errors) + 1 == count or not any(one in text for one in _NO_HANDLE):
+                raise
+            errors.append(f"NVML, GPU of index {index}: {text}")
+    return handles, errors
 
 
 def _nvml_device(nvml: Any, handle: Any) -> dict[str, Any]:
@@ -171,10 +194,18 @@ def from_smi(text: str) -> dict[str, Any]:
     log = parse_xml(text[start : end + len(_END)] if 0 <= start < end else text)
     if log.tag != "nvidia_smi_log":
         raise ValueError(f"nvidia-smi printed <{log.tag}>, not <nvidia_smi_log>")
+    devices = [(gpu, _smi_device(gpu)) for gpu in log.findall("gpu")]
+    errors = [
+        f"nvidia-smi, GPU {device['address']}: {text}"
+        for gpu, device in devices
+        for text in _BROKEN
+        if any(text in (element.text or "") for element in gpu.iter())
+    ]
     return {
         "driver_version": _field(log, "driver_version"),
         "cuda_version": _field(log, "cuda_version"),
-        "devices": [_smi_device(gpu) for gpu in log.findall("gpu")],
+        "devices": [device for _gpu, device in devices],
+        **({ERRORS: errors} if errors else {}),
     }
 
 

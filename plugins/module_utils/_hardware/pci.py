@@ -65,6 +65,11 @@ class PciFunction:
         return VENDORS.get(self.vendor_id)
 
     @property
+    def silent(self) -> bool:
+        """Whether its configuration space reads as ones only: it is off the bus."""
+        return bool(self.config) and set(self.config or b"") == {0xFF}
+
+    @property
     def key(self) -> tuple[str, str | None, str | None]:
         return self.device_id, self.subsystem_vendor_id, self.subsystem_device_id
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .command import C_LOCALE, NOT_FOUND, TIMED_OUT, Result
+from .environment import clean_environment
 
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -95,6 +96,7 @@ def module_stream(module: AnsibleModule) -> Stream:
     It is called with the arguments, a function that is given each part of the standard output, the
     limit in seconds, and the most bytes of output.
     """
+    clean_environment(module.warn)
 
     def run(
         argv: Sequence[str], consume: Callable[[bytes], None], seconds: float, most: int

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .environment import clean_environment
+
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
@@ -87,8 +89,10 @@ def module_runner(module: AnsibleModule) -> Runner:
     """Return a callable that runs commands on the module's node, in the C locale.
 
     It is called as ``runner(argv, timeout=60, environment={})``, with the time limit in seconds,
-    and returns a :class:`Result` for failed commands, too.
+    and returns a :class:`Result` for failed commands, too. Programs are those of folders that only
+    root can change.
     """
+    clean_environment(module.warn)
 
     def run(
         argv: Sequence[str], timeout: int = 60, environment: Mapping[str, str] | None = None

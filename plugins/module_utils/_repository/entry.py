@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,13 @@ from .._core.redact import addresses
 from .._core.steps import Step
 from .addresses import same_repository
 
+# Folders of NVIDIA's repositories: stable/deb and stable/rpm of the container toolkit, and those of
+# the distributions, such as repos/rhel9/x86_64.
+_KIND = re.compile(
+    r"(?<![:/])/(?:(?P<kind>deb|rpm)"
+    r"|(?P<system>(?:ubuntu|debian|rhel|fedora|sles|suse|opensuse|amzn|azl|kylin)\d+))(?=/|\Z)"
+)
+_DEB_SYSTEM = re.compile(r"ubuntu|debian")
 # gpu_node_facts reports managed repository files by this prefix, whatever their address.
 _MANAGED_PREFIX = "kubegpu-"
 
@@ -69,6 +77,38 @@ def name_refusal(managed: bool, name: str, variable: str) -> Refusal | None:
     return Refusal(
         f"{variable}.name is {name!r}.",
         f"let it begin with {_MANAGED_PREFIX!r}, by which the facts know our own file.",
+    )
+
+
+def check_kind(url: str, manager: str | None, variable: str, ends: str = "") -> None:
+    """Check that a mirror's address is not one of the other kind of packages.
+
+    :param url: the address that the user gives; empty for none.
+    :param manager: the node's package manager.
+    :param variable: the user's variable with the settings of the repository.
+    :param ends: the end of the right address; by default the last folder of the other kind.
+    :raises Refusal: it is.
+    """
+    place = url.partition("?")[0].partition("#")[0]
+    # The last folder that names a kind: a mirror can have /deb/ in front of everything.
+    found = list(_KIND.finditer(place))
+    if not found or not manager:
+        return
+    last = found[-1]
+    is_deb = last["kind"] == "deb" or bool(_DEB_SYSTEM.match(last["system"] or ""))
+    if is_deb == (manager == "apt"):
+        return
+    kind, other = ("deb", "rpm") if is_deb else ("rpm", "deb")
+    right = (
+        f"one that ends in {ends or 'the folder of their distribution'}"
+        if ends or not last["kind"]
+        else addresses(f"{place[: last.start('kind')]}{other}", True)
+    )
+    raise Refusal(
+        f"{variable}.url is a repository of {kind} packages ({last.group().strip('/')}), and this "
+        f"node installs packages with {manager}.",
+        f"give hosts with {manager} an address of their own, such as by group_vars: {right}.",
+        addresses(url, True),
     )
 
 

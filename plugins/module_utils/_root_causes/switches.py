@@ -28,6 +28,7 @@ _LOADS = frozenset({"driver_not_loaded", "module_not_loaded"})
 _DRIVER_RUN = re.compile(r"kubegpu\.nodes\.site\b(?=.* --tags driver\b)", re.DOTALL)
 _DRIVER_STEP = re.compile(r"\brole nvidia_driver\b|\bnvidia_driver does it\b")
 _SWITCH = re.compile(rf"\b({'|'.join(SWITCHES)}): true, ")
+_BY_CONTAINER = "A driver container manages the driver, such as the GPU operator's: change it there"
 _OR_BRANCH = "or nvidia_driver_branch"
 
 
@@ -57,17 +58,23 @@ def with_switch(
     cause: str = "",
 ) -> tuple[str, str]:
     """Return fix and next step of a finding, beginning with the variable that has to change."""
-    if not switches or not (_DRIVER_RUN.search(fix) or _DRIVER_STEP.search(step)):
+    runs = _DRIVER_RUN.search(fix)
+    container = ((facts or {}).get("driver") or {}).get("container")
+    if container and (runs or _DRIVER_STEP.search(step)):
+        # site refuses the host.
+        told = step if step.startswith(_BY_CONTAINER) else f"{_BY_CONTAINER} ({container}). {step}"
+        return ("" if runs else fix), told
+    if not switches or not (runs or _DRIVER_STEP.search(step)):
         return fix, step
     if _is_of(facts, "intel"):
         # No role of this collection installs its driver.
-        return ("" if _DRIVER_RUN.search(fix) else fix), step
+        return ("" if runs else fix), step
     name = switched_off(code, facts, switches, cause)
     if not name:
         return fix, step
     # The layer of a verification may have it already.
     told = step if step.startswith(reason(name)) else f"{reason(name)} {step}"
-    return (switch_on(name, fix) if _DRIVER_RUN.search(fix) else fix), told
+    return (switch_on(name, fix) if runs else fix), told
 
 
 def switch_on(name: str, fix: str) -> str:

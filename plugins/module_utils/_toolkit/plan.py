@@ -16,7 +16,7 @@ from .._core.steps import Step
 from .._core.versions import package_numbers
 from .._crio.plan import RUNTIMES_SETTING
 from .._distro.data import best_effort
-from .._distro.support import unsupported
+from .._distro.support import immutable, unsupported
 from .._nvidia.toolkit import (
     CDI_REFRESH_SINCE,
     FAMILIES,
@@ -27,7 +27,7 @@ from .._nvidia.toolkit import (
     Family,
 )
 from .._nvidia.toolkit_paths import CDI_SERVICE_PATH
-from .._repository.entry import accepted_keys, name_refusal, plan_entry
+from .._repository.entry import accepted_keys, check_kind, name_refusal, plan_entry
 from .._runtime.toml_settings import check as check_settings
 from .runtimes import (
     containerd_refusal,
@@ -97,6 +97,9 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     if refusals:
         return _refused(*refusals)
     action, packages, package_steps = _packages(node, request, version, why_version)
+    image = immutable(node["os"]) if package_steps else None
+    if image:
+        return _refused(image)
     obsolete, obsolete_step = _obsolete(node)
     repository, repository_step = _repository(node, request, family)
     settings, why_settings = toolkit_settings(
@@ -195,6 +198,11 @@ def _refusal(node: Mapping[str, Any], request: Request) -> Refusal | None:
     refusal = name_refusal(request.manage_repository, request.repository_name, variable)
     if refusal:
         return refusal
+    if request.manage_repository:
+        try:
+            check_kind(request.repository_url, system["package_manager"], variable)
+        except Refusal as other:
+            return other
     if system["package_manager"] not in FAMILIES:
         return Refusal(
             f"{system['id']} {system['version']} installs packages with "

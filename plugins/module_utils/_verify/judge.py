@@ -238,9 +238,8 @@ def _half_answer(node: Mapping[str, Any], smi: Result) -> LayerResult:
     """Return the result for a driver that lists its GPUs and reports nothing else of them."""
     driver = node["driver"]["loaded"]
     how = "pynvml" if node["python"]["pynvml"] is not None else "nvidia-smi -q -x"
-    reported = next(
-        (one["evidence"] for one in node["problems"] if one["code"] == "driver_not_answering"), ""
-    )
+    codes = ("driver_not_answering", "gpu_lost", "recovery_action")
+    reported = next((one["evidence"] for one in node["problems"] if one["code"] in codes), "")
     count = len(LISTED_GPU.findall(smi.stdout))
     otherwise = Finding(
         "driver_not_answering",

@@ -31,6 +31,7 @@ from .._hosts import (
 )
 from .._reading import read_failure, was_read, why_not_read
 from .._rollout import failure_message
+from .._variables_data import FAIL_ON, PLAN_FAIL_ON
 from .cluster import cluster_plan, dra_plan
 from .kept import kept_row
 from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
@@ -55,6 +56,23 @@ def plan_rows(
     :param skip_tags: the tags that the run skips.
     """
     return [_plan_row(host, hostvars[host], run_tags, skip_tags) for host in hosts]
+
+
+def plan_failures(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
+    """Return ``node`` and ``message`` of the hosts that kubegpu_plan_fail_on lets fail."""
+    rows = []
+    # ansible-playbook --syntax-check has no hostvars, and those of Ansible have no other default.
+    for variables, host in ((hostvars[host], host) for host in hosts if host in hostvars):
+        bad = PLAN_FAIL_ON.get(str(variables.get(FAIL_ON, "")), ())
+        row = _plan_row(host, variables, ("all",), ()) if bad else {"action": ""}
+        if row["action"] in bad:
+            said = "refuses this host" if row["action"] == "refuse" else "has changes for this host"
+            first = str(next(iter(row["why"]), "")).partition("\n")[0]
+            message = (
+                f"The plan {said}: {row['changes'][0]}: {first} The table above has all of it."
+            )
+            rows.append({"node": host, "message": f"{message} ({FAIL_ON}: {variables[FAIL_ON]})"})
+    return rows
 
 
 def _plan_row(
@@ -279,6 +297,7 @@ def _runtimes(variables: Variables) -> dict[str, Mapping[str, Any]]:
 # By the option ``what`` of the filter gpu_report.
 TABLES: Mapping[str, Callable[..., Rows]] = {
     "plan": plan_rows,
+    "plan_failures": plan_failures,
     "result": result_rows,
     "cluster": cluster_rows,
     "dra": dra_rows,

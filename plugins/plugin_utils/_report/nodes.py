@@ -30,6 +30,8 @@ _DECIDED_BY_DRIVER = (
     "legacy_gpu",
     "unknown_gpu",
     "vgpu_guest_without_grid_driver",
+    "gpu_lost",
+    "recovery_action",
 )
 # What a plan that loads the driver does about nouveau.
 _UNLOADS = (

@@ -184,3 +184,37 @@ def test_cuda_is_planned_for_the_driver_that_is_to_come(plan):
         (step["part"] for step in row["steps"]), key=("driver", "cuda", "toolkit").index
     )
     assert not any("No NVIDIA driver" in text for text in row["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("value", "failed"),
+    [(None, []), ("never", []), ("refuse", ["k80"]), ("change", ["k80", "p4"])],
+)
+def test_the_exit_status_shows_what_is_asked_for(tmp_path, value, failed):
+    """A refused plan ended with 0: nothing in a pipeline saw it."""
+    names = ("k80", "p4", "none")
+    inventory = machines.write(tmp_path, {name: MACHINES[name] for name in names})
+    run = playbook.run(inventory, **({} if value is None else {"kubegpu_plan_fail_on": value}))
+    assert run.status == (2 if failed else 0), run.screen
+    assert {name: run.rows[name]["action"] for name in names} == {
+        "k80": "refuse", "p4": "change", "none": "none",
+    }  # fmt: skip
+    lost = [name for name in names if f"fatal: [{name}]" in run.screen]
+    assert sorted(lost) == failed
+    text = " ".join(run.screen.split())
+    assert ("The plan refuses this host: driver: refused" in text) is bool(failed)
+    assert ("The plan has changes for this host" in text) is ("p4" in failed)
+
+
+def test_a_host_can_be_left_out_of_what_fails(tmp_path):
+    inventory = machines.write(
+        tmp_path,
+        {name: MACHINES[name] for name in ("k80", "v100-b200-mixed")},
+        {"k80": {"kubegpu_plan_fail_on": "refuse"}},
+    )
+    run = playbook.run(inventory)
+    assert run.status == 2 and "fatal: [k80]" in run.screen
+    assert "fatal: [v100-b200-mixed]" not in run.screen
+    wrong = playbook.run(inventory, kubegpu_plan_fail_on="always")
+    assert wrong.status == 2 and "kubegpu_plan_fail_on" in wrong.screen
+    assert "never, refuse, change" in wrong.screen

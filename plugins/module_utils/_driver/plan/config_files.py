@@ -18,6 +18,11 @@ GRIDD = "/etc/nvidia/gridd.conf"
 TOKEN = "/etc/nvidia/ClientConfigToken/kubegpu.tok"
 IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
 
+# Where the root file system of a driver container is, which has the driver instead of the host.
+CONTAINER = "/run/nvidia/driver"
+# What it keeps for its next start, while its modules stay loaded.
+CONTAINER_STATE = "/run/nvidia/nvidia-driver.state"
+
 # The value of the node's record, and the beginning of the keys of its files.
 RECORD = "nvidia_driver"
 FILES = "nvidia_driver::"

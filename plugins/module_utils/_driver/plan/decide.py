@@ -17,6 +17,7 @@ from ..._nvidia.runfile import check_driver
 from ..types import Request, branch_of
 from . import gpu_support as rules
 from . import vgpu
+from .container import check_container
 from .decision import PLACES, DecisionInput, Target, capitalize_first
 from .gpu_support import Gpu
 from .installed import InstalledDriver
@@ -28,7 +29,13 @@ from .sources import (
     replacement,
     repository_entry,
 )
-from .working import check_blocked, check_works, lacks_module_for_good, why_not_loaded
+from .working import (
+    broken_gpus,
+    check_blocked,
+    check_works,
+    lacks_module_for_good,
+    why_not_loaded,
+)
 
 # So many branches are named that somebody may have meant.
 _MOST_NEAR = 2
@@ -41,10 +48,11 @@ def decide(inputs: DecisionInput) -> Target:
     """
     target = _decide(inputs)
     blocked = check_blocked(inputs, target)
-    return replace(target, warnings=(*target.warnings, *blocked))
+    return replace(target, warnings=(*broken_gpus(inputs.node), *target.warnings, *blocked))
 
 
 def _decide(inputs: DecisionInput) -> Target:
+    check_container(inputs)
     pair = rules.conflict(inputs.gpus, inputs.data)
     if pair:
         raise Refusal(

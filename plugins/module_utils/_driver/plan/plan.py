@@ -11,8 +11,9 @@ from typing import Any
 
 from ..._core.errors import Refusal
 from ..._core.steps import Step
-from ..._distro.support import MANAGERS, unsupported
+from ..._distro.support import MANAGERS, immutable, unsupported
 from ..._nvidia.driver_branches import DriverData
+from ..._repository.entry import check_kind
 from ..types import Plan, Request
 from . import gpu_support as rules
 from .decide import decide
@@ -31,6 +32,7 @@ from .sources import (
     NVIDIA,
     comes_after_ours,
     repository,
+    repository_entry,
     system_of,
 )
 
@@ -65,7 +67,11 @@ def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> 
     except Refusal as refusal:
         return Plan("refuse", reasons=tuple(str(refusal).splitlines()))
     plan = plan_keep(inputs, target) if target.keep else plan_change(inputs, target)
-    old = unsupported(node["os"], request.controller) if plan.change and plan.packages else None
+    old = None
+    if not target.keep:
+        old = immutable(node["os"])
+    if not old and plan.change and plan.packages:
+        old = unsupported(node["os"], request.controller)
     if old:
         return Plan("refuse", reasons=tuple(str(old).splitlines()))
     return plan
@@ -120,8 +126,13 @@ def _check_node(inputs: DecisionInput, target: Target) -> None:
 
 
 def _check_key(inputs: DecisionInput) -> None:
-    """Refuse to set up a repository whose key has no known full fingerprint."""
-    found, _step = repository(inputs.node, inputs.system, NVIDIA, inputs.request, inputs.data)
+    """Refuse a repository of other packages, and one whose key has no known full fingerprint."""
+    request, system = inputs.request, inputs.system
+    found, _step = repository(inputs.node, system, NVIDIA, request, inputs.data)
+    row = repository_entry(system, NVIDIA, inputs.data)
+    if found is not None and row is not None:
+        own = f"{row.get('folder') or system.folder}/{row['architectures'][system.arch]}"
+        check_kind(request.repository_url, system.manager, "nvidia_driver_repository", own)
     if found is None or found["key_fingerprints"]:
         return
     raise Refusal(

@@ -28,6 +28,8 @@ from .sources import RUNFILE
 
 # Findings of the facts for a loaded driver that was asked and does not answer, causes first.
 _NO_ANSWER = ("device_nodes_missing", "driver_hangs", "driver_not_answering")
+# Findings of the facts for GPUs that fail by themselves, and nvidia-smi with them.
+BROKEN_GPU = ("gpu_lost", "recovery_action")
 NOT_LOADED_BY_REQUEST = (
     "The driver is not loaded, and this run does not load it: nvidia_driver_load is false. Next "
     "step: nvidia_driver_load: true, or reboot."
@@ -129,6 +131,18 @@ def _slow_start(node: Mapping[str, Any]) -> str:
     )
 
 
+def broken_gpus(node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the warnings of GPUs that are lost or have to be reset: no driver changes that."""
+    if not node["driver"]["loaded"] or not container_gpus(node):
+        return ()
+    return tuple(
+        f"{one['cause']} Seen: {one['evidence'].rstrip('.')}. The driver is not the cause. Next "
+        f"step: {one['next_step']}"
+        for one in node["problems"]
+        if one["code"] in BROKEN_GPU
+    )
+
+
 def _check_answers(node: Mapping[str, Any], installed: InstalledDriver) -> None:
     """Check that the driver answers; what nobody could ask is no fault.
 
@@ -136,6 +150,9 @@ def _check_answers(node: Mapping[str, Any], installed: InstalledDriver) -> None:
     """
     userland = node["driver"]["userland"]
     if node["nvml"] is not None or installed.loaded != installed.version:
+        return
+    if broken_gpus(node):
+        # Another driver would not answer either.
         return
     if node["driver"]["managed"] is None:
         # Not read as root, who alone may open the devices of some nodes.

@@ -93,6 +93,52 @@ def test_of_an_unknown_number_none_is_not_right(known, offers, good):
     assert good or short.finding.code == "no_plugin"
 
 
+def cards(*vendors):
+    drivers = {"nvidia": "nvidia", "amd": "amdgpu", "intel": "i915"}
+    return [{"vendor": vendor, "kernel_driver": drivers[vendor]} for vendor in vendors]
+
+
+@pytest.mark.parametrize(
+    ("some_of", "vendors", "offers", "lacks"),
+    [
+        # Any number of NVIDIA's, while AMD's parts are counted by nobody: neither stands for the
+        # other.
+        (["amd"], ["nvidia", "amd"], {GPU: 0, CPX: 8}, "nvidia"),
+        (["amd"], ["nvidia", "amd"], {CPX: 8}, "nvidia"),
+        (["amd"], ["nvidia", "amd"], {GPU: 2, CPX: 0}, "amd"),
+        (["amd"], ["nvidia", "amd"], {GPU: 2, CPX: 8}, ""),
+        (["amd"], ["nvidia", "amd"], {"nvidia.com/mig-1g.10gb": 7, CPX: 8}, ""),
+        (["amd"], ["amd"], {CPX: 8}, ""),
+        ([], ["nvidia", "intel"], {XE: 1}, "nvidia"),
+        ([], ["nvidia", "intel"], {GPU: 1}, ""),
+    ],
+)
+def test_of_two_vendors_one_does_not_stand_for_the_other(some_of, vendors, offers, lacks):
+    there = node()
+    there["status"]["allocatable"] = {name: str(count) for name, count in offers.items()}
+    there["status"]["capacity"] = dict(there["status"]["allocatable"])
+    amd = daemonset("kubegpu-amd-device-plugin", image="rocm/k8s-device-plugin:1.31.0.9")
+    short = cause(
+        *(there, plugin_pod()), daemonsets=(OURS, amd), count=0, resources=None, some_of=some_of,
+        gpus=cards(*vendors),
+    )  # fmt: skip
+    assert bool(short) is bool(lacks)
+
+
+def test_of_a_foreign_plugin_another_vendors_gpus_are_not_the_offer():
+    foreign = daemonset("nvidia-device-plugin-daemonset", namespace="kube-system", labels={})
+    there = node()
+    wanted = {GPU: 4, "amd.com/gpu": 8}
+    for offers, good in (
+        ({GPU: "0", "amd.com/gpu": "8"}, False),
+        ({GPU: "4", "amd.com/gpu": "0"}, False),
+        ({GPU: "9", "amd.com/gpu": "2"}, True),
+    ):
+        there["status"]["allocatable"] = there["status"]["capacity"] = offers
+        short = cause(there, plugin_pod(), daemonsets=(foreign,), count=0, resources=wanted)
+        assert (short is None) is good, offers
+
+
 @pytest.mark.parametrize(
     ("offers", "words"),
     [({"amd.com/gpu": "0"}, "offers no amd.com/gpu."), ({}, "offers no GPU of amd.")],

@@ -66,7 +66,16 @@ def test_os(tmp_path: Path, reader: NodeReader) -> None:
         "fqdn": "gpu1.example.com",
         "machine_id": "2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d",
         "boot_id": None,
+        "image": None,
     }
+
+
+def test_a_system_that_is_an_image(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/run/ostree-booted")
+    assert read_os(reader)["image"] == "/run/ostree-booted"
+    (tmp_path / "run/ostree-booted").unlink()
+    write(tmp_path, "/etc/os-release", "ID=sl-micro\nVERSION_ID=6.1\n")
+    assert read_os(reader)["image"] == "ID=sl-micro in os-release"
 
 
 def test_os_of_an_empty_tree(reader: NodeReader) -> None:

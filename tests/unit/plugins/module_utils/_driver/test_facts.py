@@ -91,6 +91,7 @@ def test_nothing_is_there(reader: NodeReader) -> None:
         "previous": None,
         "recorded_files": [],
         "uninstaller": None,
+        "container": None,
     }
 
 

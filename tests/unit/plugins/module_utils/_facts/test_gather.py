@@ -40,11 +40,11 @@ KEYS = {
     "nouveau kernels cuda container_toolkit amd_container_toolkit amd_driver repositories "
     "runtimes kubelet nvml mig exporter acceptance driver_hang problems",
     "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id "
-    "boot_id",
+    "boot_id image",
     "python": "version tomlkit pynvml",
     "driver": "loaded installed userland kernel_module coherent_memory source packages dkms held "
     "unheld streams pending_reboot services configuration managed pending previous recorded_files "
-    "uninstaller",
+    "uninstaller container",
     "nouveau": "loaded blocked modules",
     "cuda": "toolkits driver_supports packages held unheld configuration compiler",
     "container_toolkit": "version packages held cdi_spec config obsolete_packages",
@@ -400,6 +400,7 @@ def node_with(**changes: Any) -> dict[str, Any]:
             "pending_reboot": False,
         },
         "nouveau": {"loaded": False, "blocked": False},
+        "nvml": None,
         "runtimes": {"containerd": {}, "docker": {"version": "26"}, "crio": None},
     }
     for path, value in changes.items():
@@ -422,7 +423,7 @@ def node_with(**changes: Any) -> dict[str, Any]:
             id="libraries newer",
         ),
         pytest.param({}, MISMATCH, ["driver_library_mismatch"], id="NVML says so"),
-        pytest.param({}, "GPU is lost", ["driver_not_answering"], id="not answering"),
+        pytest.param({}, "Insufficient Permissions", ["driver_not_answering"], id="mute"),
         pytest.param({"driver__loaded": None}, "not loaded", [], id="no driver yet"),
         pytest.param({"driver__pending_reboot": True}, "", ["pending_reboot"], id="reboot"),
         pytest.param(

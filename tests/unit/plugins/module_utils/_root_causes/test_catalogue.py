@@ -610,7 +610,7 @@ def test_each_cause_of_a_node_is_the_only_root(name):
 @pytest.mark.parametrize(
     ("made", "folded"),
     [
-        (off_the_bus, {"driver_not_answering"}),
+        (off_the_bus, {"container_cli"}),
         (hanging, {"driver_not_answering"}),
         (NODE["nouveau_loaded"][0], {"gpu_not_bound", "driver_not_loaded",
                                      "plugin_without_driver"}),

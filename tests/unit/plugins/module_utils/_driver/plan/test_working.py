@@ -209,6 +209,25 @@ def test_a_driver_that_was_asked_and_does_not_answer_is_refused(codes, first):
     assert plan(node).action == "none", "it answers"
 
 
+@pytest.mark.parametrize("code", ["gpu_lost", "recovery_action"])
+def test_a_gpu_that_is_lost_is_named_and_the_driver_kept(code):
+    """nvidia-smi fails for all GPUs then: open-gpu-kernel-modules#387, akash support#209."""
+    node = facts("T4", "d12", "nvidia 580.126.09 open dkms")
+    node["problems"] = [problem(code, "GPU 0000:0b:00.0 does not answer on the bus any more.")]
+    found = plan(node)
+    assert (found.action, found.change) == ("none", False)
+    text = "\n".join(found.warnings)
+    assert "GPU 0000:0b:00.0 does not answer" in text and "what it said." in text
+    assert "The driver is not the cause. Next step: Look at it." in text
+    node["problems"].append(problem("driver_hangs"))
+    assert plan(node).action == "none", "it hangs because of the GPU"
+    # Asked for another driver, the run installs it, and says that the GPU stays lost.
+    other = plan(node, branch="595")
+    assert other.action == "upgrade" and "GPU 0000:0b:00.0" in "\n".join(other.warnings)
+    node["driver"]["loaded"] = None
+    assert not plan(node).warnings
+
+
 def test_a_slow_start_without_the_persistence_daemon_is_a_warning():
     node = facts("T4", "d12", "nvidia 580.126.09 open dkms ours")
     node["driver"]["services"]["nvidia-persistenced"] = "inactive"
