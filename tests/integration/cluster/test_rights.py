@@ -247,7 +247,10 @@ def test_no_right_is_missing_and_none_could_be_left_out(plane, play, pods, token
 def test_a_part_that_is_removed_is_named_by_its_right(plane, pods, token):
     pods.make("train", INTEL)
     rights.delete(plane, "maintenance")
-    given = {"kubeconfig": token, "nodes": {INTEL: {}}, "state": "drained", "unmanaged": "delete"}
+    given = {
+        "kubeconfig": token, "nodes": {INTEL: {}}, "run": "r1", "state": "drained",
+        "unmanaged": "delete",
+    }  # fmt: skip
 
     def lacking_right():
         # The API server learns of it a bit later.

@@ -173,7 +173,7 @@ EXPORTER = [
 @pytest.mark.parametrize(
     ("parts", "objects"),
     [
-        (("nvidia", "node-features"), manifests(read_request(PLUGIN))),
+        (("nvidia",), manifests(read_request(PLUGIN))),
         (("monitoring",), EXPORTER),
     ],
     ids=["nvidia_device_plugin", "gpu_monitoring"],
