@@ -183,11 +183,13 @@ def old_labeller(plane):
 
 
 def verify(pods, token):
-    """Do what the playbooks verify, accept and diagnose ask: the plugin and the exporter fail."""
+    """Do what the playbooks verify, accept and diagnose ask: the plugin fails."""
     made = {"plugin-1": "nvidia-device-plugin", "exporter-1": "dcgm-exporter"}
     for name, application in made.items():
         labels = {"app.kubernetes.io/name": application, **OF_KUBEGPU}
-        pods.make(name, BOTH, namespace="kubegpu", labels=labels, gpus=0, ready=False)
+        # The page of an exporter that is ready is read, and the log of a plugin that is not.
+        ready = name == "exporter-1"
+        pods.make(name, BOTH, namespace="kubegpu", labels=labels, gpus=0, ready=ready)
     card = {"vendor": "nvidia", "kernel_driver": "nvidia"}
     expected = {BOTH: {"resources": {GPU: 4}, "gpus": [card]}}
     for options in ({"wait_timeout": 1, "metrics": True}, {"pods": ["default/nobody"]}):
