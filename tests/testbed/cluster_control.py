@@ -37,6 +37,14 @@ _NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _PATIENCE = 600.0
 # Made nodes have no kubelet: nobody may find out that they do not answer.
 _NO_NODES = "*,-nodelifecycle,-nodeipam,-ttl,-podgc"
+#: The account of playbooks/files/rbac.yml. Its requests are in the audit log, those of others not.
+ACCOUNT = "system:serviceaccount:kubegpu:kubegpu-ansible"
+_AUDIT = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}],
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,11 @@ class ControlPlane:
     def server(self) -> str:
         return (self.home / "server").read_text().strip()
 
+    @property
+    def audit_log(self) -> Path:
+        """The requests of :data:`ACCOUNT`, one event of audit.k8s.io a line."""
+        return self.home / "audit.log"
+
     def runs(self) -> bool:
         """Whether its server runs."""
         return self._background("kube-apiserver").runs()
@@ -90,6 +103,7 @@ class ControlPlane:
         server = f"https://{address}:{port}"
         (self.home / "server").write_text(f"{server}\n")
         self._certificates(address, server)
+        (self.home / "audit.json").write_text(json.dumps(_AUDIT))
         commands = {
             "etcd": self._etcd(*etcd),
             "kube-apiserver": self._apiserver(address, port, etcd[0]),
@@ -204,6 +218,8 @@ class ControlPlane:
             "--enable-admission-plugins=NodeRestriction",
             "--allow-privileged=true",
             "--profiling=false",
+            f"--audit-policy-file={self.home}/audit.json",
+            f"--audit-log-path={self.audit_log}",
         ]
 
     def _controllers(self, nodes: bool) -> list[str]:

@@ -11,8 +11,7 @@ import sys
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Cluster, Connection
-from tests.integration.cluster.labelling import ACCOUNT, RBAC
+from tests.integration.cluster import rights
 from tests.testbed import paths
 from tests.testbed.cluster_control import ControlPlane
 
@@ -42,18 +41,10 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def account(api):
-    """The service account of gpu_node_labels' manifest, and a token; gone after the module.
+    """The account with the rights to label nodes, and a token; gone after the module.
 
     The end of its namespace takes seconds. A test that takes rights away gives them back.
     """
-    api.kubectl("apply", "-f", str(RBAC))
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 7200},
-    }
-    admin = Cluster.connect(Connection(kubeconfig=str(api.kubeconfig)))
-    token = admin.create(f"{ACCOUNT}/token", request)["status"]["token"]
-    yield {"host": api.server, "ca_cert": str(api.ca_file), "api_key": token}
-    api.kubectl("delete", "--wait=false", "-f", str(RBAC))
-    api.kubectl("wait", "--for=delete", "namespace/kubegpu", "--timeout=600s")
+    rights.apply(api, "base", "nodes")
+    yield {"host": api.server, "ca_cert": str(api.ca_file), "api_key": rights.token(api)}
+    rights.delete(api)

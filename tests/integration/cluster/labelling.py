@@ -7,11 +7,7 @@
 from __future__ import annotations
 
 from ansible_collections.kubegpu.nodes.plugins.modules import node_gpu_label
-from tests.tools.environments import REPOSITORY
 from tests.unit.module_process import run_module
-
-RBAC = REPOSITORY / "roles" / "gpu_node_labels" / "files" / "rbac.yml"
-ACCOUNT = "/api/v1/namespaces/kubegpu/serviceaccounts/kubegpu-labels"
 
 
 def refused(api, nodes=None, **options):

@@ -12,23 +12,28 @@ import pytest
 import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_cluster_info, gpu_test_pods
+from tests.integration.cluster import rights
 from tests.integration.cluster.workloads import Pods, admin, wait_until
 from tests.testbed import cluster_made
-from tests.testbed.paths import REPOSITORY
 from tests.unit.fixtures.cluster_objects import PLUGIN_LABELS, daemonset
 from tests.unit.module_process import run_module
 
 EMPTY, FULL, FREE = "verify-empty", "verify-full", "verify-free"
 GPU = "nvidia.com/gpu"
-MANIFEST = REPOSITORY / "roles" / "gpu_verify" / "files" / "rbac.yml"
-DOCUMENTS = yaml.safe_load(MANIFEST.read_text())["items"]
+PARTS = ("base", "read", "pods", "monitoring")
 # This server has no group resource.k8s.io. That a right on it that is missing is named, is shown in
 # tests/unit/plugins/module_utils/test__cluster_dra.py.
-RULES = [
-    (number, index)
-    for number, document in enumerate(DOCUMENTS)
-    for index, rule in enumerate(document.get("rules", ()))
-    if rule["apiGroups"] != ["resource.k8s.io"]
+NEEDED = [
+    ("base", "ClusterRole", "nodes", "list"),
+    ("read", "ClusterRole", "pods", "list"),
+    ("read", "ClusterRole", "events", "list"),
+    ("read", "ClusterRole", "daemonsets", "list"),
+    ("read", "ClusterRole", "deployments", "list"),
+    ("read", "Role", "namespaces", "get"),
+    ("read", "Role", "pods/log", "get"),
+    ("pods", "Role", "pods", "create"),
+    ("pods", "Role", "pods", "delete"),
+    ("monitoring", "Role", "pods/proxy", "get"),
 ]
 
 
@@ -59,7 +64,7 @@ def apply(plane, *objects):
 def made(api):
     """Nodes without GPUs that should have some, with none free, and with two free."""
     cluster_made.create(api, [node(EMPTY, 0), node(FULL, 2), node(FREE, 2)])
-    apply(api, *DOCUMENTS)
+    rights.apply(api, *PARTS)
     plugin = {"apiVersion": "apps/v1", "kind": "DaemonSet", **daemonset()}
     del plugin["status"]
     plugin["spec"]["template"]["metadata"]["labels"] = {"app.kubernetes.io/name": "plugin"}
@@ -69,16 +74,13 @@ def made(api):
     cluster_made.delete(api, [EMPTY, FULL, FREE])
     # No kubelet ends them, and the namespace would wait for ever for that.
     api.kubectl("-n", "kubegpu", "delete", "pods", "--all", "--force", "--grace-period=0")
-    api.kubectl("delete", "-f", "-", "--timeout=600s", stdin=yaml.safe_dump_all(DOCUMENTS))
+    rights.delete(api)
 
 
 @pytest.fixture(scope="module")
 def kubeconfig(made, tmp_path_factory):
-    """A kubeconfig of one who has the rights of the manifest, and no others."""
-    path = tmp_path_factory.mktemp("user") / "verify-user"
-    user = "system:serviceaccount:kubegpu:kubegpu-verify"
-    made.authority.kubeconfig(path, made.server, user, groups=("system:serviceaccounts",))
-    return str(path)
+    """A kubeconfig with a token of the account, which has the rights to verify."""
+    return rights.kubeconfig(made, tmp_path_factory.mktemp("user") / "verify-user")
 
 
 def look(kubeconfig, **options):
@@ -255,22 +257,18 @@ def test_a_namespace_is_made_and_goes_only_if_nobody_uses_it(made):
     assert gone["changes"] == [f"namespace {name} removed"]
 
 
-@pytest.mark.full(
-    *(f"{number}-{index}" for number, index in RULES[1:]), why="another rule is left out"
-)
-@pytest.mark.parametrize(("number", "index"), RULES)
-def test_no_rule_can_be_left_out(made, kubeconfig, exporter, number, index):
-    less = json.loads(json.dumps(DOCUMENTS[number]))
-    rule = less["rules"].pop(index)
-    (resource,), (verb,) = rule["resources"], rule["verbs"]
-    apply(made, less)
+@pytest.mark.full(*("-".join(one) for one in NEEDED[1:]), why="another right is left out")
+@pytest.mark.parametrize("right", NEEDED, ids="-".join)
+def test_no_right_can_be_left_out(made, kubeconfig, exporter, right):
+    _part, _kind, resource, verb = right
+    apply(made, rights.less(*right))
     try:
         card = {"vendor": "nvidia", "kernel_driver": "nvidia"}
         expected = {EMPTY: {"resources": {GPU: 1}, "gpus": [card]}}
         seen = look(kubeconfig, expected=expected, metrics=True)
         found = json.dumps([seen, run_pods(kubeconfig, FREE)])
     finally:
-        apply(made, DOCUMENTS[number])
+        rights.apply(made, *PARTS)
         for name in left(made):
             made.kubectl("-n", "kubegpu", "delete", name, "--wait=false")
     assert f"The right '{verb}' on '{resource}'" in found

@@ -13,10 +13,11 @@ import time
 
 import pytest
 
+from tests.integration.cluster import rights
 from tests.integration.fleet.playbooks import BIN, PATIENT, environment
 from tests.testbed import nodes
 from tests.testbed.fleet import chosen
-from tests.testbed.paths import INVENTORY, REPOSITORY
+from tests.testbed.paths import INVENTORY
 
 PLAYBOOK = """
 - ansible.builtin.import_playbook: kubegpu.nodes.groups
@@ -340,16 +341,14 @@ def test_teardown_removes_all_that_the_role_made(cluster, play):
     assert again.changed == 0
 
 
-RBAC = REPOSITORY / "roles" / "nvidia_device_plugin" / "files" / "rbac.yml"
+PARTS = ("base", "read", "pods", "nvidia", "image-secret", "teardown")
 
 
 def test_the_shipped_rights_are_enough_and_the_namespace_stays_the_admins(cluster, play, tmp_path):
-    cluster.kubectl("apply", "-f", str(RBAC))
-    account = "kubegpu-device-plugin"
+    rights.apply(cluster, *PARTS)
     try:
-        user = f"system:serviceaccount:kubegpu:{account}"
-        path = cluster.authority.kubeconfig(tmp_path / "limited", cluster.server, user)
-        limited = {"nvidia_device_plugin_kube": {"kubeconfig": str(path)}}
+        path = rights.kubeconfig(cluster, tmp_path / "limited")
+        limited = {"nvidia_device_plugin_kube": {"kubeconfig": path}}
         requests = {
             **limited,
             "nvidia_device_plugin_configs": CONFIGS,
@@ -367,4 +366,4 @@ def test_the_shipped_rights_are_enough_and_the_namespace_stays_the_admins(cluste
         assert "namespace/kubegpu" in left
         assert "runtimeclass.node.k8s.io/nvidia" not in left
     finally:
-        cluster.kubectl("delete", "--wait=true", "-f", str(RBAC))
+        rights.delete(cluster)

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.integration.cluster import rights
 from tests.testbed import cluster_made
-from tests.testbed.paths import REPOSITORY
+from tests.testbed.cluster_control import ACCOUNT
 from tests.tools.environments import collections
 from tests.unit.fixtures import node_facts
 
@@ -95,8 +96,7 @@ def test_a_login_that_is_not_whole_is_named_and_not_shown(api, play):
     assert "hunter2secret" not in done.stdout + done.stderr
 
 
-USER = "system:serviceaccount:kubegpu:kubegpu-device-plugin"
-RIGHTS = REPOSITORY / "roles" / "nvidia_device_plugin" / "files" / "rbac.yml"
+PARTS = ("base", "read", "pods", "nvidia", "teardown")
 WHOLE = {
     "configs": {
         "shared": {"sharing": {"timeSlicing": {"resources": [
@@ -109,10 +109,10 @@ WHOLE = {
 
 @pytest.fixture
 def limited(api, tmp_path):
-    """A kubeconfig of one who has the rights of the manifest, and no others."""
-    api.kubectl("apply", "-f", str(RIGHTS))
-    yield str(api.authority.kubeconfig(tmp_path / "limited", api.server, USER))
-    api.kubectl("delete", "--wait=true", "-f", str(RIGHTS))
+    """A kubeconfig of the account with the rights of the role, and no others."""
+    rights.apply(api, *PARTS)
+    yield rights.kubeconfig(api, tmp_path / "limited")
+    rights.delete(api)
 
 
 @pytest.mark.full(why="the rights of one more role; test_maintenance has those of its own")
@@ -125,7 +125,7 @@ def test_the_offered_rights_are_enough_for_the_role_and_for_nothing_of_others(ap
     api.kubectl("apply", "-f", "-", stdin=json.dumps(apply))
     try:
         for what in (f"clusterrolebinding/{binding}", f"runtimeclass/{runtime_class}"):
-            assert "forbidden" in api.kubectl("--as", USER, "delete", what, check=False)
+            assert "forbidden" in api.kubectl("--as", ACCOUNT, "delete", what, check=False)
         options = {f"nvidia_device_plugin_{name}": value for name, value in WHOLE.items()}
         kube = {"nvidia_device_plugin_kube": {"kubeconfig": limited}}
         done = play(**options, **kube)

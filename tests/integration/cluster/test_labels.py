@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import re
@@ -25,8 +24,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KubeError,
 )
 from ansible_collections.kubegpu.nodes.plugins.modules import node_gpu_label
-from tests.integration.cluster.labelling import RBAC, refused
+from tests.integration.cluster import rights
+from tests.integration.cluster.labelling import refused
 from tests.testbed import cluster_made
+from tests.testbed.cluster_control import ACCOUNT
 from tests.tools.environments import collections
 from tests.unit.fixtures import node_facts
 from tests.unit.module_process import predicted, run_module
@@ -453,45 +454,27 @@ def test_the_shipped_rights_are_enough(api, nodes, account):
     assert account["api_key"] not in json.dumps(answer)
 
 
-def shipped_rules():
-    documents = yaml.safe_load(RBAC.read_text(encoding="utf-8"))["items"]
-    role = next(item for item in documents if item["kind"] == "ClusterRole")
-    return role["rules"]
-
-
-@pytest.mark.full(
-    *(str(number) for number in range(1, len(shipped_rules()))), why="another rule is left out"
-)
-@pytest.mark.parametrize("number", range(len(shipped_rules())))
-def test_no_rule_can_be_left_out(api, nodes, account, number):
-    rules = copy.deepcopy(shipped_rules())
-    [verb] = rules[number]["verbs"]
-    [resource] = rules[number]["resources"]
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "kubegpu-labels"},
-        "rules": rules[:number] + rules[number + 1 :],
-    }
-    api.kubectl("apply", "-f", "-", stdin=json.dumps(role))
+@pytest.mark.full("nodes-patch", why="another right is left out")
+@pytest.mark.parametrize(("part", "verb"), [("base", "list"), ("nodes", "patch")])
+def test_no_right_can_be_left_out(api, nodes, account, part, verb):
+    less = rights.less(part, "ClusterRole", "nodes", verb)
+    api.kubectl("apply", "-f", "-", stdin=json.dumps(less))
     try:
-        wait_until(lambda: may(api, verb, resource) == "no")
+        wait_until(lambda: may(api, verb) == "no")
         answer = refused(api, WISH, **account)
     finally:
-        api.kubectl("apply", "-f", str(RBAC))
-        wait_until(lambda: may(api, verb, resource) == "yes")
+        rights.apply(api, "base", "nodes")
+        wait_until(lambda: may(api, verb) == "yes")
     assert answer["cause"].startswith(
-        f"The right '{verb}' on '{resource}' in the whole cluster is missing: the user "
-        "system:serviceaccount:kubegpu:kubegpu-labels"
+        f"The right '{verb}' on 'nodes' in the whole cluster is missing: the user {ACCOUNT}"
     )
-    rule = f'{{apiGroups: [""], resources: ["{resource}"], verbs: ["{verb}"]}}'
+    rule = f'{{apiGroups: [""], resources: ["nodes"], verbs: ["{verb}"]}}'
     assert rule in answer["next_step"]
     assert labels_of(api, "label-a") == {}
 
 
-def may(api, verb, resource):
-    user = "system:serviceaccount:kubegpu:kubegpu-labels"
-    return api.kubectl("auth", "can-i", verb, resource, f"--as={user}", check=False).split()[0]
+def may(api, verb):
+    return api.kubectl("auth", "can-i", verb, "nodes", f"--as={ACCOUNT}", check=False).split()[0]
 
 
 def wait_until(condition, seconds=180):

@@ -13,18 +13,17 @@ import json
 import time
 
 import pytest
-import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.timestamp import timestamp
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_maintenance
+from tests.integration.cluster import rights
 from tests.integration.cluster.workloads import BASE, NODES, admin, make_nodes, template
 from tests.testbed import cluster_made
-from tests.tools.environments import REPOSITORY
 from tests.unit.module_process import predicted, run_module
 
 A, B = "lease-a", "lease-b"
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kubegpu/leases/kubegpu-upgrade"
-MANIFESTS = ("maintenance-rbac.yml", "upgrade-rbac.yml")
+PARTS = ("base", "read", "nodes", "maintenance", "upgrade")
 pytestmark = pytest.mark.full(why="decisions and conflicts of the Lease are in unit tests")
 
 
@@ -109,25 +108,16 @@ def test_a_node_that_kured_reboots_is_left_alone(kube, arguments):
 
 
 def test_the_shipped_rights_are_enough_and_each_is_needed(api, kube, arguments, tmp_path):
-    files = [REPOSITORY / "playbooks" / "files" / name for name in MANIFESTS]
-    for path in files:
-        api.kubectl("apply", "-f", str(path))
-    name = "system:serviceaccount:kubegpu:kubegpu-upgrade"
-    groups = ("system:serviceaccounts", "system:serviceaccounts:kubegpu")
-    account = api.authority.kubeconfig(tmp_path / "account", api.server, name, groups=groups)
-    given = {"kubeconfig": str(account)}
-    (role,) = [
-        item for item in yaml.safe_load(files[1].read_text())["items"] if item["kind"] == "Role"
-    ]
+    rights.apply(api, *PARTS)
+    given = {"kubeconfig": rights.kubeconfig(api, tmp_path / "account")}
     try:
         for lease in ({}, {"done": True}):
             answer = run_module(gpu_node_maintenance.main, {**arguments(lease=lease), **given})
             assert answer["ok"], answer
         assert kube.get(PATH) is None
         # Each call needs one more right than the one before.
-        for number, verb in ((1, "get"), (0, "create"), (2, "patch"), (3, "delete")):
-            less = json.loads(json.dumps(role))
-            del less["rules"][number]
+        for verb in ("get", "create", "patch", "delete"):
+            less = rights.less("upgrade", "Role", "leases", verb)
             api.kubectl("apply", "-f", "-", stdin=json.dumps(less))
             deadline = time.monotonic() + 60
             lease = {"done": verb == "delete"}
@@ -139,8 +129,6 @@ def test_the_shipped_rights_are_enough_and_each_is_needed(api, kube, arguments, 
                     kube.delete(PATH)
                 assert time.monotonic() < deadline
             assert f"The right '{verb}' on 'leases'" in answer["msg"], answer
-            api.kubectl("apply", "-f", "-", stdin=json.dumps(role))
+            rights.apply(api, "upgrade")
     finally:
-        for path in reversed(files):
-            api.kubectl("delete", "--wait=false", "-f", str(path))
-        api.kubectl("wait", "--for=delete", "namespace/kubegpu", "--timeout=600s")
+        rights.delete(api)

@@ -19,13 +19,13 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.names import KEEP_NODE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.pause import PAUSE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types import RECORD
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_maintenance
 from tests.integration import ansible_process
+from tests.integration.cluster import rights
 from tests.integration.cluster.workloads import (
     BASE,
     NODES,
@@ -43,13 +43,14 @@ from tests.tools.environments import collections
 from tests.unit.module_process import predicted, run_module
 
 A, B, DOWN = "maint-a", "maint-b", "maint-down"
-MANIFEST = REPOSITORY / "playbooks" / "files" / "maintenance-rbac.yml"
-(ROLE,) = [
-    item for item in yaml.safe_load(MANIFEST.read_text())["items"] if item["kind"] == "ClusterRole"
-]
+PARTS = ("base", "read", "nodes", "maintenance")
 # This server has no group resource.k8s.io, and a missing right there is a warning (_cluster/read).
-RULES = [
-    number for number, rule in enumerate(ROLE["rules"]) if rule["apiGroups"] != ["resource.k8s.io"]
+NEEDED = [
+    ("base", "nodes", "list"),
+    ("read", "pods", "list"),
+    ("read", "daemonsets", "list"),
+    ("nodes", "nodes", "patch"),
+    ("maintenance", "pods/eviction", "create"),
 ]
 
 
@@ -624,14 +625,10 @@ def test_a_task_shows_what_it_waits_for(kube, pods, arguments, tmp_path):
 
 @pytest.fixture
 def account(api, tmp_path):
-    """The connection of the manifest's service account, which has no other rights."""
-    api.kubectl("apply", "-f", str(MANIFEST))
-    name = "system:serviceaccount:kubegpu:kubegpu-maintenance"
-    groups = ("system:serviceaccounts", "system:serviceaccounts:kubegpu")
-    path = api.authority.kubeconfig(tmp_path / "account", api.server, name, groups=groups)
-    yield {"kubeconfig": str(path)}
-    api.kubectl("delete", "--wait=false", "-f", str(MANIFEST))
-    api.kubectl("wait", "--for=delete", "namespace/kubegpu", "--timeout=600s")
+    """The connection of the account, which has the rights to maintain nodes."""
+    rights.apply(api, *PARTS)
+    yield {"kubeconfig": rights.kubeconfig(api, tmp_path / "account")}
+    rights.delete(api)
 
 
 def busy(pods):
@@ -658,19 +655,18 @@ def test_the_shipped_rights_are_enough(pods, arguments, account):
     assert "The right 'delete' on 'pods' in the namespace default is missing" in answer["msg"]
 
 
-@pytest.mark.full(*(str(number) for number in RULES[1:]), why="another rule is left out")
-@pytest.mark.parametrize("number", RULES)
-def test_no_rule_can_be_left_out(api, kube, pods, arguments, account, number):
+@pytest.mark.full(*("-".join(one) for one in NEEDED[1:]), why="another right is left out")
+@pytest.mark.parametrize("right", NEEDED, ids="-".join)
+def test_no_right_can_be_left_out(api, kube, pods, arguments, account, right):
     busy(pods)
-    less = json.loads(json.dumps(ROLE))
-    rule = less["rules"].pop(number)
-    (resource,), (verb,) = rule["resources"], rule["verbs"]
+    part, resource, verb = right
+    less = rights.less(part, "ClusterRole", resource, verb)
     before = node(kube)["spec"], record(kube), on_node(pods)
     api.kubectl("apply", "-f", "-", stdin=json.dumps(less))
     try:
         answer = wait_until(lambda: lacking(arguments, account))
     finally:
-        api.kubectl("apply", "-f", str(MANIFEST))
+        rights.apply(api, *PARTS)
     assert f"The right '{verb}' on '{resource}'" in answer["msg"]
     assert f'resources: ["{resource}"], verbs: ["{verb}"]' in answer["next_step"]
     assert (node(kube)["spec"], record(kube), on_node(pods)) == before

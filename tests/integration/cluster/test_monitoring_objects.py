@@ -21,9 +21,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Clu
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.installed import (
     read_monitoring,
 )
+from tests.integration.cluster import rights
 from tests.integration.cluster.own_plays import run_play
 from tests.testbed import cluster_made
-from tests.testbed.paths import REPOSITORY
+from tests.testbed.cluster_control import ACCOUNT
 from tests.unit.fixtures import node_facts
 
 pytestmark = pytest.mark.full(why="the objects again by themselves, with faults")
@@ -44,8 +45,7 @@ PLAY = """
         msg: "{{ gpu_monitoring_plan.reasons + gpu_monitoring_plan.others }}"
       when: gpu_monitoring_plan is defined
 """
-USER = "system:serviceaccount:kubegpu:kubegpu-monitoring"
-RIGHTS = REPOSITORY / "roles" / "gpu_monitoring" / "files" / "rbac.yml"
+PARTS = ("base", "read", "monitoring")
 KINDS = ("ServiceMonitor", "PodMonitor", "PrometheusRule")
 
 
@@ -150,17 +150,17 @@ def test_s19_the_objects_are_applied_once_and_check_says_the_same(api, play):
 
 @pytest.fixture
 def limited(api, tmp_path):
-    """A kubeconfig of one who has the rights of the manifest, and no others."""
-    api.kubectl("apply", "-f", str(RIGHTS))
-    yield str(api.authority.kubeconfig(tmp_path / "limited", api.server, USER))
-    api.kubectl("delete", "--wait=true", "-f", str(RIGHTS), "--ignore-not-found")
+    """A kubeconfig of the account with the rights of the role, and no others."""
+    rights.apply(api, *PARTS)
+    yield rights.kubeconfig(api, tmp_path / "limited")
+    rights.delete(api)
 
 
 def test_the_offered_rights_are_enough_for_the_role_and_for_nothing_of_others(api, limited, play):
     api.kubectl("-n", "kubegpu", "create", "configmap", "somebodys")
     for what in ("configmap/somebodys", "clusterrole/view", "namespace/kubegpu"):
         assert "forbidden" in api.kubectl(
-            "--as", USER, "-n", "kubegpu", "delete", what, check=False
+            "--as", ACCOUNT, "-n", "kubegpu", "delete", what, check=False
         )
     kube = {"gpu_monitoring_kube": {"kubeconfig": limited}}
     for arguments, options in (

@@ -14,11 +14,13 @@ import json
 
 import pytest
 
+from tests.integration.cluster import rights
 from tests.integration.fleet.playbooks import on_nodes, play
 from tests.testbed import calls
 from tests.testbed.fleet import chosen
 from tests.testbed.paths import BUILD
 from tests.tools.tiers import is_full
+from tests.unit.fixtures.rights import lacking, rights_of
 
 A10, L4 = "a10-0.pool.testbed.example", "l4-0.pool.testbed.example"
 CPU = "cpu-0.pool.testbed.example"
@@ -40,8 +42,16 @@ def bare(cluster):
 
 
 @pytest.fixture(scope="module")
-def first(bare):
-    run = play("site")
+def token(bare):
+    """The connection with a token of rbac.yml, which has no other rights."""
+    rights.apply(bare)
+    yield {"kubegpu_kube": {"kubeconfig": rights.kubeconfig(bare, BUILD / "token-kubeconfig")}}
+    rights.delete(bare)
+
+
+@pytest.fixture(scope="module")
+def first(bare, token):
+    run = play("site", variables=token)
     assert run.status == 0, run.output
     return run
 
@@ -97,9 +107,9 @@ def test_one_run_ends_with_a_verified_cluster(bare, first):
         assert line.split() == [host, *["ok"] * 7]
 
 
-def test_the_second_run_changes_nothing_within_the_budget(bare, first):
+def test_the_second_run_changes_nothing_within_the_budget(bare, first, token):
     calls.reset(chosen())
-    run = play("site")
+    run = play("site", variables=token)
     counted = calls.count(chosen())
     assert run.status == 0, run.output
     assert {host: stat["changed"] for host, stat in run.stats.items()} == {
@@ -110,11 +120,11 @@ def test_the_second_run_changes_nothing_within_the_budget(bare, first):
     assert "What was verified" not in run.output
 
 
-def test_a_pod_on_each_node_computes_with_its_gpus(bare, first):
+def test_a_pod_on_each_node_computes_with_its_gpus(bare, first, token):
     """By the real scheduler, kubelet and containerd; the plugin and the sample are stand-ins."""
     dest = BUILD / "verify-all-is-well.json"
     dest.unlink(missing_ok=True)
-    run = play("verify", "-e", f"kubegpu_verify_file={dest}")
+    run = play("verify", "-e", f"kubegpu_verify_file={dest}", variables=token)
     assert run.status == 0, run.output
     rows = {row["node"]: row for row in json.loads(dest.read_text()) if row["result"] != "no GPU"}
     assert sorted(rows) == sorted(HOSTS)
@@ -164,10 +174,20 @@ def test_teardown_of_one_node_leaves_the_plugin_to_the_others(bare, first):
     assert node(bare, L4)["status"]["allocatable"][GPU] == "4"
 
 
-def test_teardown_gives_the_cluster_back(bare, first):
-    run = play("teardown")
+def test_teardown_gives_the_cluster_back(bare, first, token):
+    run = play("teardown", variables=token)
     assert run.status == 0, run.output
     assert ours(bare) == ({}, [])
+
+
+def test_the_one_token_was_enough(bare, first, token):
+    """Its rights were used by all runs above; test_rights.py shows that each of them is needed."""
+    assert rights.refused(bare) == []
+    used = rights.asked(bare)
+    assert {("nodes", "patch"), ("pods", "create"), ("daemonsets", "create")} <= {
+        (one.resource, one.verb) for one in used
+    }
+    assert lacking(used, rights_of()) == []
 
 
 @pytest.mark.full(why="teardown where nothing is left; the fleet's teardown is repeated there")

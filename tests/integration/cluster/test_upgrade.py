@@ -19,6 +19,7 @@ import time
 import pytest
 import yaml
 
+from tests.integration.cluster import rights
 from tests.integration.fleet.playbooks import BIN, ETC, PATIENT, environment, on_nodes, play
 from tests.integration.killing import kill
 from tests.integration.printed import report_of
@@ -345,27 +346,15 @@ def test_another_upgrade_is_refused_before_anything_is_touched(bed):
 
 
 def test_the_documented_rights_are_enough(bed):
-    """A service account that has the rights of the manifests, and no others."""
-    manifests = (
-        "playbooks/files/maintenance-rbac.yml", "roles/gpu_verify/files/rbac.yml",
-        "playbooks/files/upgrade-rbac.yml",
-    )  # fmt: skip
-    for path in manifests:
-        bed.kube.kubectl("apply", "-f", str(REPOSITORY / path))
-    name = "system:serviceaccount:kubegpu:kubegpu-upgrade"
-    groups = ("system:serviceaccounts", "system:serviceaccounts:kubegpu")
-    path = bed.kube.authority.kubeconfig(
-        bed.folder / "account", bed.kube.server, name, groups=groups
-    )
-    bed.options = {"kubegpu_kube": {"kubeconfig": str(path)}}
+    """A token with the rights of an upgrade, and no others."""
+    parts = ("base", "read", "nodes", "pods", "maintenance", "upgrade")
+    rights.apply(bed.kube, *parts)
+    path = rights.kubeconfig(bed.kube, bed.folder / "account")
+    bed.options = {"kubegpu_kube": {"kubeconfig": path}}
     run, report = bed.upgrade(OLD)
     bed.options = {}
-    for path in manifests:
-        # The namespace is the device plugin's, too.
-        items = yaml.safe_load((REPOSITORY / path).read_text())["items"]
-        for item in items:
-            if item["kind"] != "Namespace":
-                bed.kube.kubectl("delete", "-f", "-", stdin=yaml.safe_dump(item))
+    # The namespace is the device plugin's, too.
+    rights.delete(bed.kube, *parts[1:])
     assert run.status == 0, run.output
     assert outcomes(report) == {A10: "done", L4: "done"}
     assert report["hosts"][L4]["evicted"] and bed.versions() == {A10: OLD, L4: OLD}

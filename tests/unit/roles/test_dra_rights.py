@@ -10,56 +10,22 @@ is read, what is made by its name, and the rules of each role that is made.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.installed import dra_objects
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.manifests import manifests
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.options import read_request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.types import Layout
+from tests.unit.fixtures.rights import Right, allows, expanded, lacking, rights_of
 
-FILES = Path(__file__).parents[3] / "roles" / "nvidia_dra_driver" / "files"
 CHANGES = ("get", "create", "patch", "delete")
 PLURALS = {
     "DeviceClass": "deviceclasses",
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
 }
-GPUS = ("rbac.yml",)
-BOTH = (*GPUS, "rbac-compute-domains.yml")
-
-
-def given(files):
-    """Return the rights of the files: namespace, group, resource, name (empty for any), verb."""
-    found = set()
-    for file in files:
-        for item in yaml.safe_load((FILES / file).read_text(encoding="utf-8"))["items"]:
-            if item["kind"] in ("ClusterRole", "Role"):
-                namespace = item["metadata"].get("namespace", "")
-                found |= expanded(namespace, item["rules"])
-    return found
-
-
-def expanded(namespace, rules):
-    return {
-        (namespace, group, resource, name, verb)
-        for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for name in rule.get("resourceNames", [""])
-        for verb in rule["verbs"]
-    }
-
-
-def allows(rights, wanted):
-    """Return whether a right is given, as it is, for any name, or for the whole cluster."""
-    namespace, group, resource, name, verb = wanted
-    return any(
-        (where, group, resource, which, verb) in rights
-        for where in (namespace, "")
-        for which in (name, "")
-    )
+#: What the account of the part dra has, and in addition for compute domains.
+GPUS = ("base", "read", "teardown", "dra")
+BOTH = (*GPUS, "nodes", "compute-domains")
 
 
 def objects(*, domains):
@@ -77,10 +43,10 @@ def needed(made):
         group = one["apiVersion"].partition("/")[0] if "/" in one["apiVersion"] else ""
         resource = PLURALS.get(kind, f"{kind.lower()}s")
         place = (meta.get("namespace", ""), group, resource, meta["name"])
-        found |= {(*place, verb) for verb in CHANGES}
+        found |= {Right(*place, verb) for verb in CHANGES}
         if kind in ("ClusterRole", "Role"):
             # Its binding may come before the API server's cache has the role.
-            found |= {(*place, "bind"), *expanded(meta.get("namespace", ""), one["rules"])}
+            found |= {Right(*place, "bind"), *expanded(one)}
     return found
 
 
@@ -94,9 +60,11 @@ class Recorder:
         parts = path.strip("/").split("/")
         group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
         namespace = ""
-        if rest[0] == "namespaces" and len(rest) > 2:
-            namespace, rest = rest[1], rest[2:]
-        self.asked.add((namespace, group, rest[0], rest[1] if len(rest) > 1 else name, verb))
+        if rest[0] == "namespaces" and len(rest) > 1:
+            # The API server asks for the right to read a namespace in that namespace.
+            namespace, rest = rest[1], rest[2:] or rest
+        found = rest[1] if len(rest) > 1 else name
+        self.asked.add(Right(namespace, group, rest[0], found, verb))
 
     def list(self, path, **_params):
         self._note(path, "list")
@@ -114,18 +82,18 @@ def read():
     return recorder.asked
 
 
-@pytest.mark.parametrize(("files", "domains"), [(GPUS, False), (BOTH, True)])
-def test_the_offered_rights_are_enough(files, domains):
-    rights = given(files)
+@pytest.mark.parametrize(("parts", "domains"), [(GPUS, False), (BOTH, True)])
+def test_the_offered_rights_are_enough(parts, domains):
     wanted = needed(objects(domains=domains)) | read()
-    assert sorted(one for one in wanted if not allows(rights, one)) == []
+    assert lacking(wanted, rights_of(*parts)) == []
 
 
-@pytest.mark.parametrize(("files", "domains"), [(GPUS, False), (BOTH, True)])
-def test_nothing_is_changed_for_which_there_is_no_need(files, domains):
-    wanted = needed(objects(domains=domains))
+def test_nothing_is_given_for_which_there_is_no_need():
+    # The claim of a test pod, which gpu_test_pods makes.
+    claim = Right("kubegpu", "resource.k8s.io", "resourceclaims", "", "create")
+    wanted = needed(objects(domains=True)) | read() | {claim}
     # With the feature gate MPSSupport.
     mps = manifests(read_request({"feature_gates": {"MPSSupport": True}}), Layout("v1", False))
     wanted |= needed(one for one in mps if one["kind"] in ("Role", "RoleBinding"))
-    changing = {one for one in given(files) if one[-1] not in ("get", "list", "watch")}
-    assert sorted(changing - wanted) == []
+    given = rights_of("dra", "compute-domains")
+    assert sorted(one for one in given if not any(allows(one, right) for right in wanted)) == []

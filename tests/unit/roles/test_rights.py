@@ -2,17 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The manifests of rights that roles offer: what a token of them could do to things of others.
+"""playbooks/files/rbac.yml: each right stands once, changes have names, and docs/rights.md has all.
 
-The API server judges them in tests/integration/cluster.
+That no right is missing, and none too many, is shown by an API server in
+tests/integration/cluster/test_rights.py.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_monitoring_plan import (
     gpu_monitoring_plan,
@@ -24,18 +26,27 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.objec
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
     read_request,
 )
+from tests.unit.fixtures.rights import (
+    PART,
+    allows,
+    documents,
+    expanded,
+    part_names,
+    parts_of,
+    rights_of,
+)
 
-ROLES = Path(__file__).parents[3] / "roles"
-FILES = sorted(ROLES.glob("*/files/rbac*.yml"))
+PAGE = Path(__file__).parents[3] / "docs" / "rights.md"
 CHANGING = {"patch", "update", "delete", "deletecollection"}
 # Labels and taints are what the role gpu_node_labels is for, and nodes that are to come have no
 # name yet. The DRA driver's pods have the others, and an account cannot give what it does not have.
 ON_ANY = {
-    ("gpu_node_labels", "nodes"),
+    ("nodes", "nodes"),
+    ("dra", "resourceslices"),
     *(
-        ("nvidia_dra_driver", resource)
+        ("compute-domains", resource)
         for resource in (
-            *("resourceslices", "nodes", "pods", "resourceclaimtemplates", "computedomaincliques"),
+            *("nodes", "pods", "resourceclaimtemplates", "computedomaincliques"),
             *("computedomains", "computedomains/status"),
         )
     ),
@@ -44,33 +55,104 @@ SLICING = {"sharing": {"timeSlicing": {"resources": [{"name": "gpu", "replicas":
 MPS = {"sharing": {"mps": {"resources": [{"name": "gpu", "replicas": 2}]}}}
 
 
-def rules(path, kind):
-    items = yaml.safe_load(path.read_text(encoding="utf-8"))["items"]
-    return [rule for item in items if item["kind"] == kind for rule in item["rules"]]
+def names(part, resource):
+    """Return the names to which the part gives rights to change; None where it is to any."""
+    found = {
+        right.name
+        for right in rights_of(part)
+        if right.resource == resource and right.verb in CHANGING
+    }
+    return None if "" in found else found
 
 
-def names(path, resource):
-    """Return the names to which the manifest gives rights; None where it is to any."""
+def test_each_right_stands_once():
+    rights = rights_of()
+    assert {right: count for right, count in Counter(rights).items() if count > 1} == {}
+    # The controller of compute domains makes DaemonSets of names that it chooses.
+    chosen = {right for right in rights_of("compute-domains") if right.resource == "daemonsets"}
+    covered = [
+        (right, other)
+        for right in set(rights) - chosen
+        for other in rights
+        if right != other and allows(right, other)
+    ]
+    assert covered == []
+
+
+def test_each_role_is_bound_to_the_one_account():
+    found = documents()
+    (account,) = [one["metadata"] for one in found if one["kind"] == "ServiceAccount"]
+    subject = {"kind": "ServiceAccount", "name": account["name"], "namespace": "kubegpu"}
+    roles, bindings = {}, {}
+    for one in found:
+        meta, kind = one["metadata"], one["kind"]
+        if not kind.endswith(("Role", "Binding")):
+            continue
+        assert meta["name"] == f"{account['name']}-{meta['labels'][PART]}"
+        key = (kind.removesuffix("Binding"), meta["name"], meta["labels"][PART])
+        assert meta.get("namespace") == (None if key[0] == "ClusterRole" else "kubegpu")
+        if kind.endswith("Binding"):
+            assert one["subjects"] == [subject]
+            bindings[key] = (one["roleRef"]["kind"], one["roleRef"]["name"])
+        else:
+            roles[key] = key[:2]
+    assert roles == bindings
+
+
+@pytest.mark.parametrize("part", part_names())
+def test_nothing_of_the_whole_cluster_is_changed_but_by_its_name(part):
+    for right in rights_of(part):
+        if not right.namespace and right.verb in CHANGING:
+            assert right.name or (part, right.resource) in ON_ANY, right
+
+
+def test_logs_are_read_in_the_namespace_alone():
+    assert {one.namespace for one in rights_of() if one.resource == "pods/log"} == {"kubegpu"}
+
+
+def test_secrets_are_read_and_changed_by_one_part_alone():
+    """The part teardown lists them, in the namespace of this collection."""
+    found = {
+        (part, right.namespace, right.verb == "list")
+        for part in part_names()
+        for right in rights_of(part)
+        if right.resource == "secrets"
+    }
+    assert found == {("image-secret", "kubegpu", False), ("teardown", "kubegpu", True)}
+
+
+def rows():
+    """Return the table of the page: a part, where, and its group, resources and verbs."""
     found = set()
-    for kind in ("ClusterRole", "Role"):
-        for rule in rules(path, kind):
-            if resource in rule["resources"] and CHANGING & set(rule["verbs"]):
-                if "resourceNames" not in rule:
-                    return None
-                found.update(rule["resourceNames"])
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [one.strip() for one in line.strip("|").split("|")]
+        if not line.startswith("| `") or len(cells) != 6 or cells[1] not in ("cluster", "kubegpu"):
+            continue
+        part, where, group, resources, verbs = (re.findall(r"`([^`]*)`", one) for one in cells[:5])
+        named = "(by name)" in cells[3]
+        found |= {
+            (part[0], cells[1], group[0] if group else "", resource, named, verb)
+            for resource in resources
+            for verb in verbs
+        }
+        assert not where
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parts[-3])
-def test_nothing_of_the_whole_cluster_is_changed_but_by_its_name(path):
-    for rule in rules(path, "ClusterRole"):
-        any_name = {(path.parts[-3], resource) for resource in rule["resources"]} <= ON_ANY
-        assert any_name or "resourceNames" in rule or not CHANGING & set(rule["verbs"]), rule
+def test_the_page_has_each_right():
+    given = {
+        (item["metadata"]["labels"][PART], right.namespace or "cluster", right.group,
+         right.resource, bool(right.name), right.verb)
+        for item in parts_of()
+        for right in expanded(item)
+    }  # fmt: skip
+    assert rows() == given
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parts[-3])
-def test_logs_are_read_in_the_namespace_of_the_role_alone(path):
-    assert not [rule for rule in rules(path, "ClusterRole") if "pods/log" in rule["resources"]]
+def test_the_page_has_each_part_and_its_runs():
+    text = PAGE.read_text(encoding="utf-8")
+    needs = text.partition("## Which parts a run needs\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`([a-z-]+)`", needs)) >= set(part_names())
 
 
 PLUGIN = {
@@ -89,18 +171,22 @@ EXPORTER = [
 
 
 @pytest.mark.parametrize(
-    ("role", "objects"),
+    ("parts", "objects"),
     [
-        ("nvidia_device_plugin", manifests(read_request(PLUGIN))),
-        ("gpu_monitoring", EXPORTER),
+        (("nvidia",), manifests(read_request(PLUGIN))),
+        (("monitoring",), EXPORTER),
     ],
+    ids=["nvidia_device_plugin", "gpu_monitoring"],
 )
-def test_the_names_are_those_of_the_objects_that_the_role_makes(role, objects):
-    path = ROLES / role / "files" / "rbac.yml"
+def test_the_names_are_those_of_the_objects_that_the_role_makes(parts, objects):
     made = {}
     for item in objects:
         kind, _namespace, name = identity(item)
         made.setdefault(f"{kind.lower()}{'es' if kind.endswith('s') else 's'}", set()).add(name)
-    # The manifest makes the namespace itself.
+    # The file makes the namespace itself.
     del made["namespaces"]
-    assert {resource: names(path, resource) for resource in made} == made
+    found = {resource: set() for resource in made}
+    for part in parts:
+        for resource in made:
+            found[resource] |= names(part, resource)
+    assert found == made

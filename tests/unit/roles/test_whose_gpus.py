@@ -10,7 +10,6 @@ from pathlib import Path
 
 import kubernetes_validate
 import pytest
-import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
@@ -31,6 +30,7 @@ from tests.unit.fixtures.dra import (
     group,
     resource_slice,
 )
+from tests.unit.fixtures.rights import rights_of
 from tests.unit.fixtures.standin_cluster import StandinCluster
 
 ROLES = Path(__file__).parents[3] / "roles"
@@ -142,15 +142,10 @@ def test_the_objects_of_the_tests_are_as_kubernetes_has_them(version, kubernetes
     kubernetes_validate.validate(daemonset_, kubernetes, strict=True)
 
 
-@pytest.mark.parametrize("role", ["nvidia_device_plugin", "gpu_verify"])
-def test_the_shipped_rights_let_a_dra_driver_be_seen(role):
-    text = (ROLES / role / "files" / "rbac.yml").read_text(encoding="utf-8")
-    (rules,) = [one["rules"] for one in yaml.safe_load(text)["items"]
-                if one["kind"] == "ClusterRole"]  # fmt: skip
+def test_the_shipped_rights_let_a_dra_driver_be_seen():
     given = {
-        resource
-        for rule in rules
-        if rule["apiGroups"] == ["resource.k8s.io"] and rule["verbs"] == ["list"]
-        for resource in rule["resources"]
+        right.resource
+        for right in rights_of("read")
+        if (right.group, right.verb, right.name) == ("resource.k8s.io", "list", "")
     }
     assert given == {"deviceclasses", "resourceslices", "resourceclaims"}
