@@ -89,7 +89,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 unknown:
-  description: The names that nothing reads, each with the most similar known name, or null.
+  description: The names that are not variables of this collection, each with the most similar known name, or null.
   returned: always
   type: list
   elements: dict

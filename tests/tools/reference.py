@@ -40,7 +40,7 @@ VARIABLES = """\
 The variables of the playbooks are valid for all hosts of a run; [playbooks.md](playbooks.md) and
 [kubernetes.md](kubernetes.md) explain them. The variables of a role are valid in its plays and in
 the playbooks. Set them in `group_vars`, in `host_vars` or with `-e`. The playbooks warn of a
-variable that nothing reads.
+variable with their prefix that is not one of them.
 """
 FINDINGS = """\
 # All findings
