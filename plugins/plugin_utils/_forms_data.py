@@ -203,6 +203,13 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     },
     "prometheus_gpu_files": {"hosts?": _TEXTS, "reasons?": _TEXTS},
     "runfile_download": {"content?": "text", "found_sha256?": "text"},
+    "node_builtin": {
+        "stat?": {"exists": "flag"},
+        "content?": "text",
+        "rc?": "whole",
+        "stdout?": "text",
+        "stderr?": "text",
+    },
     "node_reboot": {"rebooted?": "flag", "elapsed?": "whole"},
     "gpu_host_maintenance": _MAINTENANCE,
     "gpu_node_maintenance": {**_MAINTENANCE, "requests?": _COUNTS, "lease_process?": "text"},

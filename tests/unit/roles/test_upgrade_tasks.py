@@ -37,7 +37,7 @@ def test_the_record_goes_before_what_belongs_to_it():
     order = [
         position(tasks, module)
         for module in (
-            "ansible.builtin.file",
+            "kubegpu.nodes.node_builtin",
             "kubegpu.nodes.runtime_configuration",
             "kubegpu.nodes.package_set",
             "kubegpu.nodes.gpu_node_maintenance",
@@ -51,10 +51,11 @@ def test_the_record_goes_before_what_belongs_to_it():
 )
 def test_a_connection_that_is_lost_at_the_record_fails_the_node(name, task):
     """The next task may have a connection again, and the node no record, or an old one."""
-    (block,) = (one["block"] for one in read(f"tasks/{name}.yml") if "block" in one)
-    at = next(number for number, one in enumerate(block) if one["name"] == task)
-    assert block[at + 1]["when"] == f"{block[at]['register']} is unreachable"
-    assert "ansible.builtin.fail" in block[at + 1]
+    (block,) = (one for one in read(f"tasks/{name}.yml") if "block" in one)
+    (found,) = (one for one in block["block"] if one["name"] == task)
+    # It has the door, which makes a failure of it.
+    assert "kubegpu.nodes.node_builtin" in found and block["rescue"]
+    assert "ignore_unreachable" not in found
 
 
 def test_the_lease_outlasts_the_saving_of_packages():
@@ -95,10 +96,15 @@ def test_a_record_is_used_on_a_node_that_a_run_holds_only():
     (block,) = read("tasks/record.yml")
     assert "action == 'resume'" in block["vars"]["__gpu_upgrade_resumed"]
     tasks = block["block"]
-    slurp = tasks[position(tasks, "ansible.builtin.slurp")]
+    slurp, copy = (
+        next(
+            one for one in tasks if one.get("kubegpu.nodes.node_builtin", {}).get("module") == name
+        )
+        for name in ("slurp", "copy")
+    )
     assert slurp["when"].startswith("__gpu_upgrade_resumed and ")
-    copy = tasks[position(tasks, "ansible.builtin.copy")]["ansible.builtin.copy"]
-    assert copy["force"] == "{{ not __gpu_upgrade_resumed }}"
+    options = copy["kubegpu.nodes.node_builtin"]["arguments"]
+    assert options["force"] == "{{ not __gpu_upgrade_resumed }}"
 
 
 def test_servers_of_kubernetes_are_restarted_one_by_one():

@@ -160,8 +160,8 @@ def test_a_name_is_told_once_for_all_hosts():
     names = {"": [], **{f"gpu{number}": ["nvidia_driver_brunch"] for number in range(40)}}
     (one,) = unknown(names, KNOWN)
     assert str(one) == (
-        "nvidia_driver_brunch is not a variable of this collection, and is set for gpu0 and 39 more hosts. "
-        "Did you mean nvidia_driver_branch?"
+        "nvidia_driver_brunch is not a variable of this collection, and is set for gpu0 and 39 "
+        "more hosts. Did you mean nvidia_driver_branch?"
     )
     assert "set for gpu7." in str(Unknown("x", ("gpu7",)))
     assert "gpu7 and 1 more host." in str(Unknown("x", ("gpu7", "gpu8")))
