@@ -116,7 +116,8 @@ RETURN = r"""
 _value:
   description: >-
     The hosts, in their order, but for those whose facts are refused; with V(groups) C(host) and
-    C(groups) of each, with V(refusals) C(host) and C(refusals); with V(endings) a mapping, with V(reasons) texts.
+    C(groups) of each, with V(refusals) C(host) and C(refusals); with V(endings) a mapping, with
+    V(reasons) texts.
   type: list
   elements: raw
 """

@@ -199,8 +199,8 @@ def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict
             if first[name] != value:
                 raise InputError(
                     f"{trusted[0]} and {host} are not of one cluster: {name} is {first[name]!r} "
-                    f"and {value!r}. Next step: set it once for all of them, or run each cluster by "
-                    "itself with --limit."
+                    f"and {value!r}. Next step: set it once for all of them, or run each cluster "
+                    "by itself with --limit."
                 )
         first = first or values
     delegate = first.get(_DELEGATE, "")
