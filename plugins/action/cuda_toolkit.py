@@ -19,6 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import (
     fetch,
     named_runfile,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import tasks_failure
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     Failed,
     PhasedAction,
@@ -57,7 +58,10 @@ class ActionModule(PhasedAction):
             return or_fail(answer)
 
         plan = module("plan")
-        tasks = plan.pop("_tasks")
+        tasks = plan.pop("_tasks", None)
+        wrong = tasks_failure("cuda_toolkit", tasks)
+        if wrong:
+            raise Failed(wrong)
         result.update(plan)
         if not tasks["needed"]:
             return

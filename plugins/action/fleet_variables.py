@@ -12,6 +12,10 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._connection import (
+    is_connection,
+    public,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
     HostValues,
     OUTPUTS,
@@ -76,6 +80,7 @@ class ActionModule(ActionBase):
         names: dict[str, list[str]] = {"": prefixed(hosts.play)}
         by_host: dict[str, list[dict[str, Any]]] = {}
         serials: dict[str, Any] = {}
+        connections: dict[str, dict[str, Any]] = {}
         read: list[HostValues] = []
         every: dict[str, list[Any]] = {MAX_FAIL_PERCENTAGE: [], UNKNOWN: []}
         for host in options["hosts"]:
@@ -86,6 +91,8 @@ class ActionModule(ActionBase):
             read.append(hosts.paths(host, names[host], values))
             for name in every.keys() & values.keys():
                 every[name].append(values[name])
+            of_clusters = {name: public(values[name]) for name in values if is_connection(name)}
+            connections.update({host: of_clusters} if of_clusters else {})
             if SERIAL in values:
                 serials[host] = values[SERIAL]
             found = hosts.wrong(values)
@@ -115,6 +122,7 @@ class ActionModule(ActionBase):
         result.update(
             serials=serials,
             outputs=outputs,
+            connections=connections,
             max_fail_percentage=min(map(float, every[MAX_FAIL_PERCENTAGE]), default=0.0),
         )
         return result

@@ -26,6 +26,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch, named_runfile
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import tasks_failure
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     DEFAULT_TIMEOUT,
@@ -106,7 +107,10 @@ class _DriverChange:
     def do(self) -> None:
         self._limit = seconds(self._options, "build_timeout")
         plan = self._module("plan")
-        tasks = plan.pop("_tasks")
+        tasks = plan.pop("_tasks", None)
+        wrong = tasks_failure("nvidia_driver", tasks)
+        if wrong:
+            raise Failed(wrong)
         self._without_dkms = tasks["dkms"]
         self._result.update(plan)
         if not tasks["needed"]:

@@ -12,6 +12,7 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.needrestart import ENVIRONMENT
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import tasks_failure
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import ProxiedAction
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
@@ -48,6 +49,9 @@ class ActionModule(ProxiedAction):
         result.update(plan)
         if plan.get("failed") or not plan.get("changed") or tasks is None:
             return result
+        wrong = tasks_failure("package_set", tasks)
+        if wrong:
+            return {**wrong, "failed": True, "changed": False}
         failure = self._change(tasks["calls"], options, variables)
         recorded = self._module(
             options,

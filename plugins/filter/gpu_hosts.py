@@ -29,6 +29,9 @@ options:
     required: true
   select:
     description:
+      - V(any) selects all hosts, and V(unread) those without facts of this collection, or with
+        facts that are refused, which are named like variables of this collection or functions of
+        templates. Whatever is selected, hosts with facts that are refused are the last ones.
       - V(facts) selects hosts with facts; V(nvidia) those with an NVIDIA GPU, V(amd) and V(intel)
         those with a GPU of that vendor that is not passed through to a virtual machine, V(gpu)
         those with any GPU, and V(none) those without one.
@@ -76,8 +79,8 @@ options:
         facts with names of variables of this collection, too.
     type: str
     choices:
-      [facts, lost, refusals, nvidia, amd, intel, gpu, none, work, parts, runtimes, partitions,
-      mig_teardown,
+      [any, unread, facts, lost, refusals, nvidia, amd, intel, gpu, none, work, parts, runtimes,
+      partitions, mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
       changed, verified, groups, endings, reasons, monitored, monitoring_work, scraped, exporter,
       dra_enabled, cluster_parts]
@@ -112,8 +115,9 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    The hosts, in their order; with V(groups) C(host) and C(groups) of each, with V(refusals)
-    C(host) and C(refusals); with V(endings) a mapping, with V(reasons) texts.
+    The hosts, in their order, but for those whose facts are refused; with V(groups) C(host) and
+    C(groups) of each, with V(refusals) C(host) and C(refusals); with V(endings) a mapping, with
+    V(reasons) texts.
   type: list
   elements: raw
 """

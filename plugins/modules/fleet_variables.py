@@ -89,7 +89,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 unknown:
-  description: The names that nothing reads, each with the most similar known name, or null.
+  description: The names that are not variables of this collection, each with the most similar known
+    name, or null.
   returned: always
   type: list
   elements: dict
@@ -115,6 +116,13 @@ outputs:
   returned: success
   type: dict
   sample: {"gpu_upgrade_file": "/home/me/kubegpu-upgrade.json"}
+connections:
+  description:
+    - The variables of each host that name a cluster, such as C(kubegpu_kube), without tokens. Later
+      tasks use them, as P(kubegpu.nodes.cluster_connection#filter) says.
+  returned: success
+  type: dict
+  sample: {"gpu1": {"kubegpu_kube": {"kubeconfig": "/home/me/.kube/config"}}}
 serials:
   description: The value of C(kubegpu_serial) of each host that sets it. From these,
     P(kubegpu.nodes.rollout#filter) selects the smallest batches for the hosts of a play.

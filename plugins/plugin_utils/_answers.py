@@ -17,8 +17,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable impo
 
 from ._fact_names import FACT, refusal
 
-# The module that reads a node. A host that is refused by its facts is read too, for its row.
+# The module that reads a node.
 _READS = "gpu_node_facts"
+# Set by the playbook that shows refused hosts: it reads them too, for their rows.
+READS_REFUSED = "__kubegpu_reads_refused"
 # Ansible acts on these keys of a result, as if a task of the playbook said so.
 _ACTED_ON = ("ansible_facts", "ansible_stats", "add_host", "add_group")
 _INTERNAL = ("_ansible_facts", "_ansible_delegated_vars")
@@ -36,8 +38,13 @@ def refuse_facts(name: str, variables: Mapping[str, Any]) -> None:
     :raises AnsibleActionFail: the host has such a fact.
     """
     host = str(variables.get("inventory_hostname", "The host"))
-    found = refusal(host, variables.get("ansible_facts"))
-    if found is not None and _short(name) != _READS:
+    facts: Any = variables.get("ansible_facts")
+    found = refusal(host, facts)
+    if found is None:
+        return
+    # A node can return a fact of this name, too.
+    shown = bool(variables.get(READS_REFUSED)) and READS_REFUSED not in facts
+    if not shown or _short(name) != _READS:
         raise AnsibleActionFail(str(found))
 
 

@@ -15,7 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.differing_opti
     differing_options,
 )
 
-from ._hosts import select_hosts
+from ._hosts import is_refused, select_hosts
 
 # With the hosts that decide on them, as select_hosts has them. The other options of a part are
 # compared where it is planned.
@@ -29,6 +29,7 @@ def check_deployed(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any
 
     :raises Refusal: two hosts differ.
     """
+    hosts = [host for host in hosts if not is_refused(hostvars[host])]
     for name, select in _ENABLED.items():
         options = {
             host: {"options": {name: boolean(hostvars[host].get(name, False), strict=False)}}

@@ -20,7 +20,7 @@ from typing import Any
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
 
-from ._forms_data import CLUSTER_MODULES, FORMS
+from ._forms_data import CLUSTER_MODULES, FORMS, PACKAGE_ARGUMENTS, TASKS
 from ._forms_facts_data import ANY
 
 #: Returns what is wrong with a value, beginning with the path below it; empty if nothing is.
@@ -71,6 +71,23 @@ def answer_fault(module: str, answer: Mapping[str, Any]) -> str:
 def facts_fault(node: Any) -> str:
     """Return what is wrong with a fact ``gpu_node``; empty if nothing is."""
     return _bounds(node, _MOST_VALUES) or _compiled(_FACT, False)(node)
+
+
+def tasks_fault(module: str, tasks: Any) -> str:
+    """Return what is wrong with what the phase ``plan`` of a module returned for its action."""
+    wrong = _bounds(tasks, _MOST_VALUES) or _check(TASKS[module])(tasks)
+    if wrong:
+        return wrong
+    for number, call in enumerate(tasks["calls"] if module == "package_set" else ()):
+        for name in call["arguments"].keys() - PACKAGE_ARGUMENTS:
+            return f".calls[{number}].arguments has {str(name)[:_MOST_NAME]!r}"
+    return ""
+
+
+def tasks_failure(module: str, tasks: Any) -> dict[str, Any]:
+    """Return the failure about what a module returned for its action; empty if nothing is."""
+    wrong = tasks_fault(module, tasks)
+    return failure(_error(module, f"._tasks{wrong}")) if wrong else {}
 
 
 def checked(action: Any, result: dict[str, Any]) -> dict[str, Any]:

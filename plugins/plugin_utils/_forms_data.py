@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ._forms_facts_data import (
@@ -68,6 +69,25 @@ _MAINTENANCE: Mapping[str, Form] = {
             "findings?": ["mapping"],
         }
     },
+}
+
+#: What the calls of package managers may be, which a node names for its own packages.
+PACKAGE_MODULES = re.compile(r"ansible\.builtin\.(apt|dnf|dnf5)|community\.general\.zypper")
+PACKAGE_ARGUMENTS = frozenset((
+    "allow_change_held_packages", "allow_downgrade", "allowerasing", "autoremove",
+    "disable_recommends", "fail_on_autoremove", "force_resolution", "install_weak_deps",
+    "lock_timeout", "name", "oldpackage", "purge", "state", "update_cache",
+))  # fmt: skip
+_TASKS: Mapping[str, Form] = {"needed": "flag", "sets": ["mapping"]}
+#: By module: what its phase ``plan`` returns for its action.
+TASKS: Mapping[str, Mapping[str, Form]] = {
+    "package_set": {
+        "calls": [{"module": PACKAGE_MODULES, "arguments": {"name": _TEXTS, "state": "text"}}],
+        "named": ANY,
+        "streams": ANY,
+    },
+    "nvidia_driver": {**_TASKS, "dkms": "text", "runfile": ("mapping",)},
+    "cuda_toolkit": {**_TASKS, "runfiles": [{"version": "text"}]},
 }
 
 #: By module. What later steps read has to be there; the rest is returned in some calls only.
@@ -203,6 +223,13 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     },
     "prometheus_gpu_files": {"hosts?": _TEXTS, "reasons?": _TEXTS},
     "runfile_download": {"content?": "text", "found_sha256?": "text"},
+    "node_builtin": {
+        "stat?": {"exists": "flag"},
+        "content?": "text",
+        "rc?": "whole",
+        "stdout?": "text",
+        "stderr?": "text",
+    },
     "node_reboot": {"rebooted?": "flag", "elapsed?": "whole"},
     "gpu_host_maintenance": _MAINTENANCE,
     "gpu_node_maintenance": {**_MAINTENANCE, "requests?": _COUNTS, "lease_process?": "text"},

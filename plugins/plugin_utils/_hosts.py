@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from jinja2 import UndefinedError
 
@@ -29,7 +30,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import SWITCHES
 
-from ._fact_names import refused_facts
+from ._connection import FLEET, fixed
+from ._fact_names import refused_facts, variable_names
 from ._reading import is_lost, was_read
 
 Variables = Mapping[str, Any]
@@ -51,16 +53,20 @@ _OTHER_FORM = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 def connection(variables: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return ``kubegpu_kube`` of a host, empty if the host has none.
 
-    Only ``fleet_variables`` says what is wrong with it.
+    As it was before any node was read. Only ``fleet_variables`` says what is wrong with it.
     """
-    found = variables.get("kubegpu_kube")
-    return found if isinstance(found, Mapping) else {}
+    found = variables.get(FLEET)
+    if not isinstance(found, Mapping):
+        return {}
+    before = fixed(FLEET, variables)
+    return found if before is None else before
 
 
 def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select: str) -> list[str]:
     """Return the hosts to which ``select`` applies, in their order.
 
-    It applies to no host whose facts have another form.
+    It applies to no host whose facts have another form. Hosts whose facts are refused are the last
+    ones: what runs once for a play has the variables of its first host.
 
     :param hostvars: Ansible's ``hostvars``; empty for ``ansible-playbook --syntax-check``.
     :param select: a key of the table of this file.
@@ -69,18 +75,29 @@ def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select
     if select not in _SELECT:
         raise InputError(f"{select!r} is none of {', '.join(_SELECT)}.")
     applies = _SELECT[select]
-    return [host for host in hosts if host in hostvars and _guarded(applies, hostvars[host], False)]
+    found = [
+        host for host in hosts if host in hostvars and _guarded(applies, hostvars[host], False)
+    ]
+    return sorted(found, key=lambda host: is_refused(hostvars[host]))
+
+
+def is_refused(variables: Variables) -> bool:
+    """Return whether a host has facts with names of variables, or of functions of templates."""
+    return bool(variable_names(variables.get("ansible_facts")))
 
 
 def _guarded(
     function: Callable[[Variables], Answer], variables: Variables, other: Answer
 ) -> Answer:
-    """Return what a function returns for a host, or ``other`` if its facts have another form."""
+    """Return what a function returns for a host, or ``other`` if its facts have another form.
+
+    With facts that are refused, templates of its variables can fail as well.
+    """
     try:
         return function(variables)
-    except _OTHER_FORM:
+    except (AnsibleError, *_OTHER_FORM):
         # Facts are looked at as a whole only here: that takes as long as a selection.
-        if form_error(variables) is None:
+        if form_error(variables) is None and not is_refused(variables):
             raise
         return other
 
@@ -113,6 +130,8 @@ def _groups(host: str, variables: Variables) -> list[str]:
     """
     if _node(variables) is None or not was_read(variables):
         return []
+    if is_refused(variables):
+        return ["kubegpu_refused", "kubegpu_failed"]
     reported = ["kubegpu_reported"] if _may_be(_is_reported, variables) else []
     if wrong_values(host, variables):
         return ["kubegpu_refused", "kubegpu_failed", *reported]
@@ -171,16 +190,17 @@ def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict
     :raises InputError: two hosts differ, or the delegate is not in the inventory.
     """
     first: dict[str, str] = {}
-    for host in hosts:
+    trusted = [host for host in hosts if not is_refused(hostvars[host])]
+    for host in trusted:
         kube = connection(hostvars[host])
         values = {f"kubegpu_kube.{key}": str(kube.get(key) or "") for key in _KEYS}
         values[_NAMESPACE] = str(hostvars[host].get(_NAMESPACE) or "")
         for name, value in values.items() if first else ():
             if first[name] != value:
                 raise InputError(
-                    f"{hosts[0]} and {host} are not of one cluster: {name} is {first[name]!r} and "
-                    f"{value!r}. Next step: set it once for all of them, or run each cluster by "
-                    "itself with --limit."
+                    f"{trusted[0]} and {host} are not of one cluster: {name} is {first[name]!r} "
+                    f"and {value!r}. Next step: set it once for all of them, or run each cluster "
+                    "by itself with --limit."
                 )
         first = first or values
     delegate = first.get(_DELEGATE, "")
@@ -390,6 +410,8 @@ def _is_verified(variables: Variables) -> bool:
 
 
 _SELECT: Mapping[str, Callable[[Variables], bool]] = {
+    "any": lambda _variables: True,
+    "unread": lambda variables: _node(variables) is None or is_refused(variables),
     "facts": lambda variables: _node(variables) is not None,
     "nvidia": lambda variables: _vendor(variables) == "nvidia",
     "amd": lambda variables: _offers(variables, "amd"),

@@ -229,10 +229,12 @@ def _twin(host: str, names: Sequence[str], node: Mapping[str, Any]) -> dict[str,
     other = next(one for one in names if one != host)
     return _refusal(
         f"one machine with {other}",
-        f"{' and '.join(names)} are one machine, which would be changed several times at once. "
+        f"{' and '.join(names)} are one machine, which would be changed several times at once, or "
+        "a machine answers with the identity of another one, which nothing here can tell apart. "
         f"Seen: machine id {system['machine_id']}, boot id {system['boot_id']} of all of them. "
         "Next step: keep one of the names in the inventory, or leave the others out, as with "
-        f"--limit 'all:!{names[-1]}'.",
+        f"--limit 'all:!{names[-1]}'. If they are different machines, leave out the one whose own "
+        "/proc/sys/kernel/random/boot_id is another one, and check it for intruders.",
     )
 
 

@@ -69,7 +69,7 @@ class Unknown:
             where += f" and {more} more host{'s' if more > 1 else ''}"
         meant = f" Did you mean {self.nearest}?" if self.nearest else ""
         meant = f" {foreign(self.name)}" if foreign(self.name) else meant
-        return f"Nothing reads the variable {self.name}, which is set for {where}.{meant}"
+        return f"{self.name} is not a variable of this collection, and is set for {where}.{meant}"
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def roles_of(names: Iterable[str]) -> set[str]:
 
 
 def unknown(names: Mapping[str, Iterable[str]], known: Iterable[str]) -> list[Unknown]:
-    """Return the variables that nothing reads, each once.
+    """Return the variables that are not of this collection, each once.
 
     :param names: the prefixed names that are set, by host; those of the play have the key "".
     :param known: the names of all variables of these roles and of the playbooks.
@@ -232,7 +232,9 @@ def _unknown_key(name: str, key: str, keys: list[str]) -> str:
     close = most_similar(key, keys, _MIN_SIMILARITY)
     meant = f" Did you mean {name}.{close}?" if close else ""
     step = f"Correct the key; {name} has {', '.join(keys)}."
-    return str(InputError(f"Nothing reads {name}.{key}.{meant}", next_step=step))
+    return str(
+        InputError(f"{name}.{key} is not a variable of this collection.{meant}", next_step=step)
+    )
 
 
 def _playbook_error(

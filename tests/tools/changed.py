@@ -67,6 +67,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/node_gpu_label.py", _CODE | _CLUSTER),
     ("plugins/*/node_pause.py", _CODE | _CLUSTER),
     ("plugins/*/node_reboot.py", _CODE | _DRIVERS),
+    ("plugins/*/node_builtin.py", _CODE | _DRIVERS),
     ("plugins/*/gpu_cluster_info.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_test_pods.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_node_maintenance.py", _CODE | _CLUSTER),

@@ -95,6 +95,19 @@ def test_standard_output_is_json_alone(nodes, callback):
     assert "\nWhat will be done, and why" not in run.out
 
 
+def test_tables_are_on_standard_error_where_the_callback_prints_nothing(nodes):
+    run = nodes.play(
+        "site",
+        {"gpu1": {}},
+        *DRIVER,
+        settings={"ANSIBLE_STDOUT_CALLBACK": "community.general.null"},
+    )
+    assert run.status == 0 and run.hosts("nvidia_driver") == ["gpu1"], run.screen
+    assert run.out.strip() == ""
+    for title in ("What will be done, and why", "What is there now"):
+        assert f"\n{title}" in run.screen, run.screen
+
+
 def test_one_host_that_is_down_and_no_other(nodes):
     run = nodes.play("site", {"gone1": {"standin_lost": "gpu_node_facts"}}, *DRIVER)
     assert run.status == 4 and ended(run) == ([], ["gone1"]), run.screen

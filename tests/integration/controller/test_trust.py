@@ -115,6 +115,23 @@ def test_a_host_with_facts_of_other_modules_is_refused_by_name(nodes, playbook, 
         assert rows["good"]["action"] == "change", run.screen
 
 
+@pytest.mark.parametrize("playbook", ["verify", "report", "diagnose", "site"])
+def test_such_a_host_takes_no_table_and_no_report_from_the_others(nodes, playbook):
+    """The paths are templates of a person, which need what the facts of the first host hide."""
+    hidden = dict.fromkeys(("now", "dict", "query", "lookup", "undef", "namespace", "range"), 5)
+    nodes.add("evil", {"setup": {"ansible_facts": hidden}})
+    nodes.add("good", {"setup": {"ansible_facts": {"ansible_distribution": "Debian"}}})
+    for one in nodes.hosts.values():
+        one["kubegpu_report_dir"] = f"{nodes.folder}/out-{{{{ now().strftime('%Y') }}}}"
+    own = nodes.folder / "own.yml"
+    own.write_text(PRE_PLAY.format(name=playbook))
+    run = nodes.play(str(own))
+    assert "is not callable" not in run.screen, run.screen
+    (report,) = nodes.folder.glob("out-20*/report.json")
+    rows = {one["name"]: one for one in json.loads(report.read_text())["nodes"]}
+    assert set(rows) == {"evil", "good"} and rows["good"]["gpus"], run.screen
+
+
 @pytest.mark.parametrize("inject", [True, pytest.param(False, marks=FULL)])
 def test_a_host_whose_facts_hide_functions_of_templates_costs_itself_only(nodes, inject):
     """It is the first host, on whose variables tasks run that are for all hosts."""

@@ -32,10 +32,14 @@ def test_a_misspelt_variable_is_named_once_with_the_nearest_name(tmp_path):
     assert run.screen.count(MISSPELT) == 1
     said = words(run)
     assert (
-        f"Nothing reads the variable {MISSPELT}, which is set for a and 3 more hosts. Did you mean "
+        f"{MISSPELT} is not a variable of this collection, and is set for a and 3 more hosts. "
+        "Did you mean "
         "nvidia_driver_kernel_module?" in said
     )
-    assert "kubegpu_seriall, which is set for c. Did you mean kubegpu_serial?" in said
+    assert (
+        "kubegpu_seriall is not a variable of this collection, and is set for c. Did you mean "
+        "kubegpu_serial?" in said
+    )
     assert {row["action"] for row in run.rows.values()} == {"change", "none"}
 
 
@@ -86,7 +90,10 @@ def test_a_value_that_is_wrong_for_all_names_no_host(tmp_path):
         nvidia_container_toolkit_repository={"key_ulr": "https://mirror.example/key"},
     )
     table = "\n".join(run.table())
-    said = "Nothing reads nvidia_container_toolkit_repository.key_ulr. Did you mean"
+    said = (
+        "nvidia_container_toolkit_repository.key_ulr is not a variable of this collection. "
+        "Did you mean"
+    )
     assert f"{said} nvidia_container_toolkit_repository.key_url?" in " ".join(table.split())
     assert table.count("nvidia_driver_hold has to be true or false") == 1
     assert table.count("nvidia_container_toolkit_settings has to be a mapping") == 1

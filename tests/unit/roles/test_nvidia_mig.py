@@ -54,6 +54,8 @@ def template(text, role="nvidia_mig", **variables):
         "ansible_facts": {"gpu_node": FACTS},
         **variables,
     }
+    own = {name: known[name] for name in ("inventory_hostname", "ansible_facts")}
+    known = {"hostvars": {"gpu1": own}, **known}
     return Templar(LOADER, variables=known).template(text)
 
 

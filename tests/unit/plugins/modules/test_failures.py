@@ -45,8 +45,11 @@ FAILING = {
     "runfile_download": ("_run", {"url": "https://example.com/a.run"}),
     "runtime_configuration": ("module_runner", {"name": "a", "state": "saved"}),
 }
-# Bundles, reports, tables, variables and reboots are actions.
-NEVER_FAIL = {"fleet_bundle", "fleet_report", "fleet_table", "fleet_variables", "node_reboot"}
+# Bundles, reports, tables, variables, reboots and modules of Ansible are actions.
+NEVER_FAIL = {
+    "fleet_bundle", "fleet_report", "fleet_table", "fleet_variables", "node_builtin",
+    "node_reboot",
+}  # fmt: skip
 
 
 def load(name):

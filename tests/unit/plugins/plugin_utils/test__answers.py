@@ -11,7 +11,11 @@ import dataclasses
 import pytest
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._answers import refuse_facts, taken_over
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._answers import (
+    READS_REFUSED,
+    refuse_facts,
+    taken_over,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import (
     refused_facts,
     variable_names,
@@ -113,8 +117,12 @@ def test_a_host_with_such_a_fact_is_refused(name):
         assert word in str(refused.value)
     (row,) = refused_facts("gpu7", variables)
     assert row["variable"] == name and row["message"] == str(refused.value)
-    # It is read, so that it has a row.
-    refuse_facts(FACTS, variables)
+    # The playbook that shows such a host reads it, so that it has a row. A fact does not say so.
+    refuse_facts(FACTS, {**variables, READS_REFUSED: True})
+    forged = {**variables["ansible_facts"], READS_REFUSED: True}
+    for more in ({}, {READS_REFUSED: True, "ansible_facts": forged}):
+        with pytest.raises(AnsibleActionFail):
+            refuse_facts(FACTS, {**variables, **more})
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,32 @@ def test_what_an_acceptance_does_on_a_node_is_rescued():
 def test_what_an_upgrade_does_on_a_node_is_rescued(name):
     path = ROOT / "roles" / "gpu_upgrade" / "tasks" / f"{name}.yml"
     (task,) = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert task["ignore_unreachable"] is True and task["rescue"] and task["block"]
+    assert task["rescue"] and task["block"]
+
+
+def test_no_module_of_ansible_runs_on_a_node_without_the_door():
+    """With inject_facts_as_vars the facts that a node returns would be variables."""
+    controller = {
+        "add_host", "assert", "debug", "fail", "group_by", "include_role", "include_tasks",
+        "import_role", "import_tasks", "import_playbook", "meta", "pause", "set_fact",
+    }  # fmt: skip
+    found = {}
+    for path in [*(ROOT / "roles").glob("*/tasks/*.yml"), *(ROOT / "playbooks").rglob("*.yml")]:
+        if "examples" not in path.parts:
+            for task in every_task(yaml.safe_load(path.read_text(encoding="utf-8"))):
+                names = {name.partition("ansible.builtin.")[2] for name in task} - controller - {""}
+                if names and task.get("delegate_to") != "localhost":
+                    found[str(path.relative_to(ROOT))] = names
+    assert not found
+
+
+def every_task(tree):
+    """Return the tasks of a file, of tasks or of plays."""
+    for one in tree or ():
+        if isinstance(one, dict):
+            yield one
+            for part in ("tasks", "pre_tasks", "post_tasks", "block", "rescue", "always"):
+                yield from every_task(one.get(part))
 
 
 def test_what_fails_by_the_module_fail_is_a_refusal():

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names that nothing reads, and values that are refused."""
+"""Names that are not variables of this collection, and values that are refused."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def test_a_name_is_told_once_for_all_hosts():
     names = {"": [], **{f"gpu{number}": ["nvidia_driver_brunch"] for number in range(40)}}
     (one,) = unknown(names, KNOWN)
     assert str(one) == (
-        "Nothing reads the variable nvidia_driver_brunch, which is set for gpu0 and 39 more hosts. "
-        "Did you mean nvidia_driver_branch?"
+        "nvidia_driver_brunch is not a variable of this collection, and is set for gpu0 and 39 "
+        "more hosts. Did you mean nvidia_driver_branch?"
     )
     assert "set for gpu7." in str(Unknown("x", ("gpu7",)))
     assert "gpu7 and 1 more host." in str(Unknown("x", ("gpu7", "gpu8")))
