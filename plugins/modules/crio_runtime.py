@@ -142,10 +142,11 @@ next_step:
 import os
 import typing
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    InternalOptionsModule,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import (
     CrioRuntime,
     Dependencies,
@@ -159,7 +160,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.module impo
     exit_result,
     from_options,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import (
+    PARSER,
+    toml_parser,
+)
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     **CRI_ARGUMENTS,
@@ -171,12 +175,14 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = InternalOptionsModule(
+        argument_spec=ARGUMENTS, internal=PARSER, supports_check_mode=True
+    )
     params = module.params
     try:
         dependencies = Dependencies(
             run=module_runner(module),
-            parse=toml_parser(params["tomlkit_archive"], module.tmpdir),
+            parse=toml_parser(params["_tomlkit"], module.tmpdir),
             store=StateStore(params["state_path"]),
             exists=os.path.lexists,
         )

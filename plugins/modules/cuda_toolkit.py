@@ -147,22 +147,6 @@ options:
       - Seconds after which the package manager or an installer is stopped.
     type: int
     default: 3600
-  _phase:
-    description:
-      - Internal. The phase that the action plugin runs.
-    type: str
-    choices: [plan, begin, runfile, uninstall, finish]
-    default: plan
-  _runfile:
-    description:
-      - Internal. Path of the runfile on the node.
-    type: str
-    default: ""
-  _version:
-    description:
-      - Internal. The version in the runfile.
-    type: str
-    default: ""
 notes:
   - Does not support C(async). Long operations run in the background of the node by themselves.
   - Needs root. Supports apt, dnf (4 and 5) and zypper for packages, and any Linux for runfiles.
@@ -260,10 +244,9 @@ next_step:
 import os
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.failure import fail
+from ..module_utils._core.internal_options import InternalOptionsModule
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._cuda.apply import PHASES, Dependencies, run_phase
 from ..module_utils._cuda.host import CudaNode
@@ -280,7 +263,7 @@ _ROOT = "/"
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = InternalOptionsModule(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             **MODULE_ARGUMENTS,
@@ -288,7 +271,9 @@ def main() -> None:
             **PROXY_ARGUMENTS,
             "install_timeout": {"type": "int", "default": 3600},
             **STATE_ARGUMENTS,
-            # For the action plugin only.
+        },
+        # Path of the runfile on the node, and the version in it.
+        internal={
             "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
             "_runfile": {"type": "str", "default": ""},
             "_version": {"type": "str", "default": ""},
@@ -303,7 +288,7 @@ def main() -> None:
         fail(module, error)
 
 
-def _dependencies(module: AnsibleModule) -> Dependencies:
+def _dependencies(module: InternalOptionsModule) -> Dependencies:
     run = module_runner(module)
     reader = NodeReader(_ROOT, run)
     state_path = module.params["state_path"]

@@ -189,21 +189,6 @@ options:
         description: Whether to release it after this call.
         type: bool
         default: false
-      _process:
-        description: Internal. The process of this run.
-        type: str
-        default: ""
-      _ended:
-        description: Internal. A process that has ended, and whose Lease is free.
-        type: str
-        default: ""
-  _slice:
-    description: Internal. Seconds after which the module returns unfinished; V(0) for none.
-    type: int
-    default: 0
-  _carry:
-    description: Internal. What the slice before returned.
-    type: dict
 attributes:
   check_mode:
     description: >-
@@ -406,10 +391,11 @@ next_step:
 
 import typing
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    InternalOptionsModule,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KUBE_ARGUMENTS,
@@ -419,6 +405,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.apply import Maintenance
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.options import (
     ARGUMENTS,
+    INTERNAL,
     read_request,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.result import (
@@ -430,14 +417,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.result 
 _ARGUMENT_SPEC: dict[str, dict[str, typing.Any]] = {
     **KUBE_ARGUMENTS,
     **ARGUMENTS,
-    # For the action plugin alone.
-    "_slice": {"type": "int", "default": 0},
-    "_carry": {"type": "dict"},
 }
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=_ARGUMENT_SPEC, supports_check_mode=True)
+    module = InternalOptionsModule(
+        argument_spec=_ARGUMENT_SPEC, internal=INTERNAL, supports_check_mode=True
+    )
     params = module.params
     try:
         maintenance = Maintenance(

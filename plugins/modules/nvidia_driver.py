@@ -221,37 +221,6 @@ options:
         runfile.
     type: int
     default: 3600
-  _phase:
-    description:
-      - Internal. The phase that the module's action plugin runs.
-    type: str
-    choices: [plan, begin, runfile, finish, explain, rollback]
-    default: plan
-  _failure:
-    description:
-      - Internal. The message of the step that failed.
-    type: str
-    default: ""
-  _runfile:
-    description:
-      - Internal. Path and checksum of the runfile on the node, and whether it is a copy by this
-        module.
-    type: dict
-  _token:
-    description:
-      - Internal. The licence token, in base64.
-    type: str
-    default: ""
-  _today:
-    description:
-      - Internal. The controller's date.
-    type: str
-    default: ""
-  _run:
-    description:
-      - Internal. ID of the run. A run stops if another one has taken over its change.
-    type: str
-    default: ""
 notes:
   - Does not support C(async). Long steps run detached from the connection, and their progress is
     displayed.
@@ -371,11 +340,11 @@ next_step:
 """
 
 import os
-
-from ansible.module_utils.basic import AnsibleModule
+from typing import Any
 
 from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.failure import fail
+from ..module_utils._core.internal_options import InternalOptionsModule
 from ..module_utils._core.printable import printable
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._driver.apply.context import Context
@@ -393,24 +362,29 @@ from ..module_utils._record.store import StateStore
 
 # The root directory; tests use a temporary one.
 _ROOT = "/"
+# The message of the step that failed; path, checksum and whether it is a copy of the runfile on the
+# node; the licence token in base64; the controller's date; the ID of the run, which stops if
+# another one has taken over its change.
+_INTERNAL: dict[str, dict[str, Any]] = {
+    "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
+    "_failure": {"type": "str", "default": ""},
+    "_runfile": {"type": "dict"},
+    "_token": {"type": "str", "default": "", "no_log": True},
+    "_today": {"type": "str", "default": ""},
+    "_run": {"type": "str", "default": ""},
+}
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = InternalOptionsModule(
         argument_spec={
             **MODULE_ARGUMENTS,
             "lock_timeout": {"type": "int", "default": 600},
             **PROXY_ARGUMENTS,
             "build_timeout": {"type": "int", "default": 3600},
             **STATE_ARGUMENTS,
-            # For the action plugin alone.
-            "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
-            "_failure": {"type": "str", "default": ""},
-            "_runfile": {"type": "dict"},
-            "_token": {"type": "str", "default": "", "no_log": True},
-            "_today": {"type": "str", "default": ""},
-            "_run": {"type": "str", "default": ""},
         },
+        internal=_INTERNAL,
         supports_check_mode=True,
     )
     use_proxies(module.params, os.environ)
@@ -427,7 +401,7 @@ def main() -> None:
         fail(module, error)
 
 
-def _read_context(module: AnsibleModule, store: StateStore) -> Context:
+def _read_context(module: InternalOptionsModule, store: StateStore) -> Context:
     params = module.params
     run = module_runner(module)
     reader = NodeReader(_ROOT, run)

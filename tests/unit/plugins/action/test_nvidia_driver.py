@@ -363,7 +363,7 @@ class Task:
         self.fetched = []
 
     def background(self, plugin, name, arguments, task_vars, *, limit, what):
-        self.detached.append((arguments["_phase"], limit))
+        self.detached.append((arguments["_internal"]["_phase"], limit))
         return plugin._execute_module(module_name=name, module_args=arguments, task_vars=task_vars)
 
     def fetch(self, plugin, runfile, _task_vars, execute=None):
@@ -406,7 +406,7 @@ class Task:
         plugin.other = other
 
         def execute(module_name, module_args, task_vars):
-            phase = module_args["_phase"]
+            phase = module_args["_internal"]["_phase"]
             self.phases.append(phase)
             if self.die == phase and (not check or phase != "plan"):
                 raise Killed
