@@ -58,6 +58,9 @@ class ActionModule(PhasedAction):
     def work(
         self, options: dict[str, Any], task_vars: dict[str, Any], result: dict[str, Any]
     ) -> None:
+        if "license" in options:
+            # The module's alias; with both, the module warns.
+            options["licence"] = options.pop("license")
         internal = {
             "_today": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             "_token": self._token(options, task_vars),

@@ -1261,6 +1261,15 @@ def test_packages_that_take_too_long_name_the_option(task, node):
     assert "raise build_timeout, which is 9 seconds" in answer["msg"]
 
 
+def test_the_licence_has_an_alias(task, node, tmp_path):
+    secret = tmp_path / "client.tok"
+    secret.write_text("very secret")
+    assert task(version=NEW, license={"token_path": str(secret)})["changed"]
+    assert has(node, "/etc/nvidia/ClientConfigToken/kubegpu.tok")
+    wrong = task(version=NEW, license={"token": "x"})
+    assert wrong["failed"] and "token" in wrong["msg"] and "token_path" in wrong["msg"]
+
+
 def test_a_node_that_is_no_guest_is_given_no_token(task, node, tmp_path):
     secret = tmp_path / "client.tok"
     secret.write_text("very secret")
