@@ -35,9 +35,8 @@ options:
     CRI = r"""
 options:
   runtime_path:
-    description:
-      - Binary of the handler. The module warns if it does not exist. CRI-O does not start with such
-        a handler; with containerd, only pods that use it fail.
+    description: Binary of the handler. If it does not exist, the module warns, and the handler
+      works once it does.
     type: path
     default: /usr/bin/nvidia-container-runtime
   restart:

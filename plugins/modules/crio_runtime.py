@@ -52,6 +52,10 @@ options:
     description: The socket of CRI-O.
     type: path
     default: /var/run/crio/crio.sock
+requirements:
+  - Root on the node (C(become)), and systemd for O(restart).
+notes:
+  - CRI-O does not start with a handler whose O(runtime_path) does not exist.
 seealso:
   - module: kubegpu.nodes.containerd_runtime
   - module: kubegpu.nodes.container_toolkit_config

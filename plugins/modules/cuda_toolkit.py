@@ -54,11 +54,28 @@ options:
   runfiles:
     description:
       - NVIDIA's C(cuda_*_linux.run) by version, as written in O(versions).
-      - Each entry has C(url) or C(path) (on the controller; with C(remote=true), on the node) and
-        C(checksum), a sha256 or the address of a file that contains it (C(https://), C(file://)
-        or a path). A file without a checksum is not run.
     type: dict
     default: {}
+    suboptions:
+      VERSION:
+        description: A version in quotes, such as C("12.9").
+        type: dict
+        suboptions:
+          url:
+            description: URL from which the node downloads the file.
+            type: str
+          path:
+            description: Path of the file on the controller, or on the node.
+            type: str
+          remote:
+            description: Whether O(runfiles.VERSION.path) is on the node.
+            type: bool
+            default: false
+          checksum:
+            description: >-
+              A SHA-256, or the URL (C(https://), C(file://)) or path of a file that contains it. A
+              file without a checksum is not run.
+            type: str
   libraries:
     description:
       - Libraries to install from NVIDIA's packages for the default version. Keys are C(cudnn) and
@@ -67,6 +84,13 @@ options:
         full version for another CUDA of the same major version, such as V(2.28.3-1+cuda12.8).
     type: dict
     default: {}
+    suboptions:
+      cudnn:
+        description: Version of cuDNN.
+        type: str
+      nccl:
+        description: Version of NCCL.
+        type: str
   hold:
     description:
       - Hold the packages and their dependencies at their versions.
@@ -134,12 +158,9 @@ options:
     default: []
   data:
     description:
-      - Rows to merge over the tables of P(kubegpu.nodes.driver_required_by#filter).
-    type: dict
-    default: {}
-  repositories:
-    description:
-      - Rows to merge over the table of NVIDIA's repositories.
+      - >-
+        Rows to merge over the tables of CUDA releases, as with
+        P(kubegpu.nodes.driver_required_by#filter), such as C({releases: {"13.5.0": "620.10"}}).
     type: dict
     default: {}
   install_timeout:
@@ -154,6 +175,7 @@ notes:
     is refused before it is run.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.driver_tables.repositories
   - kubegpu.nodes.package_manager
   - kubegpu.nodes.record
 attributes:

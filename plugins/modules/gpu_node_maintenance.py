@@ -36,12 +36,29 @@ extends_documentation_fragment:
   - kubegpu.nodes.kube
 options:
   nodes:
-    description: >-
-      The nodes, by any key. The key is the node's name, unless C(name) or C(machine_id) identify
-      the node, as in M(kubegpu.nodes.node_gpu_label). Values may be empty. With C(boot_id), the
-      node is ready only if its kubelet has reported this boot (see O(ready_timeout)).
+    description: The nodes, by their name, or by any other key.
     type: dict
     required: true
+    suboptions:
+      NODE:
+        description: >-
+          The name of a node, or any other key, such as the name of the host. The value may be
+          empty.
+        type: dict
+        suboptions:
+          name:
+            description: Name of the node, if it is not the key.
+            type: str
+          machine_id:
+            description: >-
+              Machine ID of the host, as in C(gpu_node.os.machine_id) of
+              M(kubegpu.nodes.gpu_node_facts). It finds the node if its name differs.
+            type: str
+          boot_id:
+            description: >-
+              The boot of the host, as in C(gpu_node.os.boot_id). The node is ready only if its
+              kubelet has reported this boot (see O(ready_timeout)).
+            type: str
   state:
     description:
       - V(cordoned) keeps new pods off the nodes.
