@@ -122,6 +122,7 @@ options:
     description:
       - Licence (license) of a vGPU guest, for C(/etc/nvidia/gridd.conf) and the token.
     type: dict
+    default: {}
     suboptions:
       token_path:
         description:

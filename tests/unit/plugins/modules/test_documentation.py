@@ -82,7 +82,9 @@ def documented_spec(options):
     """Return the argument spec that a documentation describes."""
     spec = {}
     for name, text in options.items():
-        rule = {key: text[key] for key in ("type", "required", "choices", "elements") if key in text}
+        rule = {
+            key: text[key] for key in ("type", "required", "choices", "elements") if key in text
+        }
         inner = text.get("suboptions")
         spec[name] = {**rule, **({"options": documented_spec(inner)} if inner else {})}
     return spec
