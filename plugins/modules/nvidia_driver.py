@@ -22,8 +22,8 @@ description:
   - If the packages cannot be installed, the previous state is restored. If the module does not
     load, the cause is diagnosed and reported.
   - Does not add the repository of the packages. RV(plan) names the one that the driver needs; add
-    it with M(kubegpu.nodes.package_repository), or use the role P(kubegpu.nodes.nvidia_driver#role),
-    which does all steps and the reboot.
+    it with M(kubegpu.nodes.package_repository). The role P(kubegpu.nodes.nvidia_driver#role) does
+    all steps, with the reboot.
 options:
   state:
     description:
@@ -244,8 +244,8 @@ notes:
     displayed.
   - Installs with apt, dnf (4 and 5) and zypper. With another package manager the module fails with
     the reason and changes nothing.
-  - The module never reboots. RV(reboot_required) describes the node, not this run, and stays V(true)
-    until the reboot.
+  - The module never reboots. RV(reboot_required) describes the node, not this run, and stays
+    V(true) until the reboot.
 requirements:
   - Root on the node (C(become)).
 extends_documentation_fragment:

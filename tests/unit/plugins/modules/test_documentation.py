@@ -25,13 +25,7 @@ from tests.unit.fixtures.documented import documented_options
 PREFIX = "kubegpu.nodes."
 NAMES = sorted(path.stem for path in (Path(__file__).parents[4] / "plugins/modules").glob("*.py"))
 # Tasks in the examples of the main modules, at least.
-MAIN = {
-    name: 6
-    for name in (
-        "gpu_node_facts", "nvidia_driver", "containerd_runtime", "docker_runtime",
-        "node_gpu_label", "nvidia_mig",
-    )
-}  # fmt: skip
+MAIN = dict.fromkeys(("gpu_node_facts", "nvidia_driver", "containerd_runtime", "docker_runtime", "node_gpu_label", "nvidia_mig"), 6)  # fmt: skip
 # They run on the controller only: there is no argument spec.
 ACTIONS = {"fleet_bundle", "fleet_report", "fleet_table", "fleet_variables", "node_reboot"}
 BLOCKS = ("block", "rescue", "always")
