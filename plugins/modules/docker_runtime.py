@@ -90,9 +90,9 @@ notes:
     dockerd is reloaded or restarted once more, and the failure quotes its journal.
 seealso:
   - module: kubegpu.nodes.containerd_runtime
-  - name: Docker
-    description: From a machine without a driver to a container with the GPU.
-    link: https://kubegpu.example/nodes/blob/main/docs/docsite/rst/guide_docker.rst
+  - name: Verification
+    description: How a container that gets a GPU is verified, and what to do if it gets none.
+    link: https://kubegpu.example/nodes/blob/main/docs/verify.md
 """
 
 EXAMPLES = r"""

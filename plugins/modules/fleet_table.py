@@ -6,11 +6,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fleet_table
-short_description: Show rows of all hosts as one table
+short_description: Show rows of all hosts as one table (internal)
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
+  - The playbooks and roles of this collection use it. Its options can change in any release.
   - Prints a table on the controller's screen. With O(dest), it also writes the rows to a JSON file
     on the controller.
   - With a stdout callback whose output programs read (C(json) in its name) or that prints nothing
