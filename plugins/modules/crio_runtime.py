@@ -14,7 +14,7 @@ description:
   - Adds a runtime handler for GPU containers to the CRI-O of a node. The handler inherits all
     settings but its program from the node's own runtime, such as the C(crun) of CRI-O's packages in
     C(10-crio.conf), including the monitor.
-  - The handler is written to a drop-in file of its own. C(crio.conf) and other drop-in files are
+  - The handler is written to a separate drop-in file. C(crio.conf) and other drop-in files are
     read and never edited. An existing handler with the requested program is not changed.
   - CRI-O reads its drop-in files in the order of their names. If a later file overrides the
     requested settings, the module fails and names that file.
@@ -37,7 +37,7 @@ options:
   drop_in_path:
     description: >-
       Drop-in file of the handler. CRI-O reads all files of its directory. Each handler needs a
-      drop-in file of its own.
+      separate drop-in file.
     type: path
     default: /etc/crio/crio.conf.d/99-nvidia.toml
   restart_timeout:

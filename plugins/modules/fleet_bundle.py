@@ -27,8 +27,8 @@ options:
     elements: str
     required: true
   dest:
-    description: The archive on the controller. Its folder is created; its mode is C(0600). What is
-      there and is no support bundle is refused.
+    description: The archive on the controller. Its folder is created; its mode is C(0600). A
+      file there that is not a support bundle is refused.
     type: path
     required: true
   result:

@@ -63,7 +63,7 @@ attributes:
     description: Does the same in check mode.
     support: full
   diff_mode:
-    description: Nothing is changed, so that there is no diff.
+    description: The module changes nothing.
     support: none
   idempotent:
     description: A second run does the same.

@@ -171,7 +171,7 @@ nodes:
     The nodes that have GPU resources or a device plugin's pod, or are in O(expected), by name.
     C(held) is the run that holds a node in maintenance; null if none does.
     C(dra) of a node is null, or the devices that DRA drivers published for it, with C(drivers),
-    C(capacity) and C(allocatable) by device type, and C(taints). C(dra) of a resource tells whether
+    C(capacity) and C(allocatable) by device type, and C(taints). C(dra) of a resource is whether
     a DRA driver offers it.
   returned: always
   type: dict

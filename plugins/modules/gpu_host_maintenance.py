@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_host_maintenance
-short_description: Take a host without Kubernetes out of work, and release it
+short_description: Drain a host without Kubernetes for maintenance, and release it
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
@@ -47,7 +47,7 @@ options:
     type: str
     required: true
   reason:
-    description: The reason, for people who look at the record.
+    description: The reason, for people who read the record.
     type: str
     default: ""
   pods:

@@ -74,7 +74,7 @@ options:
     type: str
     required: true
   reason:
-    description: The reason, for people who look at the annotation.
+    description: The reason, for people who read the annotation.
     type: str
     default: ""
   take_over:
@@ -179,7 +179,7 @@ options:
   ready_timeout:
     description: >-
       Seconds that nodes get to become ready, with O(state=cordoned). A node that is not ready by
-      then fails. With V(0), it is not looked at.
+      then fails. With V(0), readiness is not checked.
     type: int
     default: 0
   lease:

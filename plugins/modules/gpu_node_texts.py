@@ -27,7 +27,7 @@ attributes:
     description: Reads the same as without check mode.
     support: full
   diff_mode:
-    description: Nothing is changed, so that there is no diff.
+    description: The module changes nothing.
     support: none
 options:
   most_kib:

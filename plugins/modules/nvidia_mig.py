@@ -26,7 +26,7 @@ options:
     description:
       - V(absent) restores mode and instances found before the first change, and removes the unit.
       - It refuses, before any change, as long as a GPU of the record is in use, or is on the PCI
-        bus and the driver does not show it or its layout. The record stays for a later run.
+        bus and the driver does not show it or its layout. The record is kept for a later run.
       - A GPU of the record that is not in the machine any more is dropped from it, with a warning.
     type: str
     choices: [present, absent]
