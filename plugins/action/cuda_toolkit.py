@@ -12,6 +12,9 @@ from ansible.module_utils.common.validation import check_type_dict
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    with_internal,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import (
@@ -45,7 +48,7 @@ class ActionModule(PhasedAction):
         limit, variables = seconds(options, "install_timeout"), task_vars
 
         def module(phase: str, what: str = "", **internal: Any) -> dict[str, Any]:
-            arguments = {**options, "_phase": phase, **internal}
+            arguments = with_internal(options, _phase=phase, **internal)
             if what:
                 answer = run_in_background(
                     self, _MODULE, arguments, variables, limit=limit, what=what

@@ -23,6 +23,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     KubegpuError,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    with_internal,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch, named_runfile
@@ -56,13 +59,16 @@ class ActionModule(PhasedAction):
     def work(
         self, options: dict[str, Any], task_vars: dict[str, Any], result: dict[str, Any]
     ) -> None:
+        if "license" in options:
+            # The module's alias; with both, the module warns.
+            options["licence"] = options.pop("license")
         internal = {
             "_today": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             "_token": self._token(options, task_vars),
             # Run ID; lets the node detect that another run has taken over.
             "_run": uuid.uuid4().hex,
         }
-        _DriverChange(self, {**options, **internal}, task_vars, result).do()
+        _DriverChange(self, options, internal, task_vars, result).do()
 
     def _token(self, options: dict[str, Any], task_vars: dict[str, Any]) -> str:
         """Return the licence token from the controller in base64; empty without one."""
@@ -94,11 +100,13 @@ class _DriverChange:
         self,
         action: ActionModule,
         options: dict[str, Any],
+        internal: dict[str, Any],
         task_vars: dict[str, Any],
         result: dict[str, Any],
     ) -> None:
         self._action = action
         self._options = options
+        self._internal = internal
         self._task_vars = task_vars
         self._result = result
         self._limit = DEFAULT_TIMEOUT
@@ -229,7 +237,7 @@ class _DriverChange:
 
         :param what: a description; the phase then runs detached from the connection.
         """
-        arguments = {**self._options, "_phase": phase, **internal}
+        arguments = with_internal(self._options, _phase=phase, **self._internal, **internal)
         if what:
             answer = run_in_background(
                 self._action,

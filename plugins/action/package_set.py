@@ -10,6 +10,9 @@ import uuid
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    with_internal,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.needrestart import ENVIRONMENT
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import tasks_failure
@@ -114,7 +117,7 @@ class ActionModule(ProxiedAction):
         self, options: dict[str, Any], variables: dict[str, Any], **internal: Any
     ) -> dict[str, Any]:
         answer = run_with_progress(
-            self, _MODULE, {**options, **internal}, variables, "running package_set"
+            self, _MODULE, with_internal(options, **internal), variables, "running package_set"
         )
         answer.pop("invocation", None)
         return answer

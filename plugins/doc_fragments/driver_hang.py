@@ -14,8 +14,8 @@ class ModuleDocFragment:
 options:
   driver_hang:
     description: >-
-      C(gpu_node.driver_hang) of facts that were read shortly before. The driver is not asked again,
-      neither by C(nvidia-smi) nor by a container.
+      C(gpu_node.driver_hang) of facts that were read shortly before. A driver that hangs is not
+      queried again, neither by C(nvidia-smi) nor by a container.
     type: dict
     suboptions:
       program:
@@ -27,7 +27,7 @@ options:
         type: int
         default: 0
       seconds:
-        description: Seconds for which it was waited.
+        description: Seconds for which the module waited.
         type: float
         default: 0.0
       state:
@@ -37,7 +37,7 @@ options:
         description: The function of the kernel in which it waited.
         type: str
       left:
-        description: Whether it is still there after SIGKILL.
+        description: Whether it still exists after SIGKILL.
         type: bool
         default: false
 """

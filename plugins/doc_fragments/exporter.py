@@ -74,7 +74,8 @@ options:
     elements: str
     default: []
   beside_others:
-    description: Whether an exporter is set up beside one that this collection does not manage.
+    description: Whether an exporter is set up although another one, which this collection does not
+      manage, is on the node.
     type: bool
     default: false
   timeout:

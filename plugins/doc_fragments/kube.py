@@ -82,5 +82,6 @@ notes:
     C(delegate_to=localhost), C(become=false), C(run_once=true) and the controller's own
     interpreter.
   - Certificates are always verified. A kubeconfig with C(insecure-skip-tls-verify) is refused
-    unless O(ca_cert) is given, since an attacker on the network could read the credentials.
+    unless O(ca_cert) is given, since an attacker on the network could read the credentials. So the
+    options C(validate_certs) and C(verify_ssl) of the modules of kubernetes.core do not exist.
 """

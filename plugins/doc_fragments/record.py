@@ -15,7 +15,7 @@ options:
   state_path:
     description:
       - The node's record of the changes of this collection, with the previous states. Backups are
-        stored beside it.
+        stored in the same folder.
     type: path
     default: /var/lib/kubegpu/state.json
 """

@@ -35,7 +35,8 @@ options:
     CRI = r"""
 options:
   runtime_path:
-    description: Binary of the handler. CRI-O does not start with one that does not exist.
+    description: Binary of the handler. If it does not exist, the module warns, and the handler
+      works once it does.
     type: path
     default: /usr/bin/nvidia-container-runtime
   restart:
@@ -52,11 +53,6 @@ options:
         mode. Check mode then does not warn if O(runtime_path) does not exist.
     type: bool
     default: false
-  tomlkit_archive:
-    description:
-      - Internal. The module's action plugin passes the controller's C(tomlkit) here, for nodes
-        without a TOML parser.
-    type: str
 """
 
     FINGERPRINT = r"""

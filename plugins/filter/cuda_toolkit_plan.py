@@ -112,15 +112,13 @@ options:
       Rows to merge over the tables of P(kubegpu.nodes.driver_required_by#filter).
     type: dict
     default: {}
-  repositories:
-    description: Rows to merge over the table of NVIDIA's repositories.
-    type: dict
-    default: {}
   controller:
     description: Version of the ansible-core that would install the packages; not every version
       can on RHEL 8. If empty, the running one.
     type: str
     default: ""
+extends_documentation_fragment:
+  - kubegpu.nodes.driver_tables.repositories
 """
 
 EXAMPLES = r"""

@@ -120,11 +120,38 @@ options:
     default: []
   licence:
     description:
-      - Licence (license) of a vGPU guest, with C(server), C(port), C(feature_type), C(token_path)
-        (a file on the controller), C(token_sha256) and C(timeout), the seconds that the module
-        waits for the licence after a change (120; V(0) does not wait).
+      - Licence (license) of a vGPU guest, for C(/etc/nvidia/gridd.conf) and the token.
     type: dict
     default: {}
+    suboptions:
+      token_path:
+        description:
+          - Path on the controller of the client configuration token of NVIDIA's License System,
+            which names the server. It is copied to the node and never displayed.
+        type: str
+      token_sha256:
+        description:
+          - SHA-256 of the token, by which a plan sees whether the node has this one.
+        type: str
+      server:
+        description:
+          - Address of a legacy licence server, for guests without a token.
+        type: str
+      port:
+        description:
+          - Port of O(licence.server).
+        type: int
+      feature_type:
+        description:
+          - C(FeatureType) of C(gridd.conf). V(1) is the licence that the type of the vGPU needs,
+            V(2) RTX Virtual Workstation, V(4) Virtual Compute Server.
+        type: int
+        choices: [1, 2, 4]
+      timeout:
+        description:
+          - Seconds to wait for the licence after a change, at most 1800; V(0) does not wait.
+        type: int
+        default: 120
   manage_repository:
     description: Whether the plan includes the package repository.
     type: bool
@@ -148,28 +175,6 @@ options:
     type: list
     elements: str
     default: []
-  branches:
-    description:
-      - Driver branches to add to the built-in table or to override, by number, with
-        C(kind) (V(ltsb), V(production), V(new_feature), V(legacy)), C(end) (last day of support),
-        C(supported), C(newest) and C(modules).
-    type: dict
-    default: {}
-  gpus:
-    description:
-      - GPUs by generation or device id, with C(first) and C(last) branch, C(minimum) version (or a
-        list of them, one for each branch that has one of its own) and C(modules).
-    type: dict
-    default: {}
-  repositories:
-    description:
-      - Repositories by NVIDIA's folder, or that name with C(-archive) for the distribution's own,
-        with C(url), C(key), C(key_fingerprints), C(first) and C(last) branch or C(branches),
-        C(architectures), C(components) and C(folder) (NVIDIA's name, where the row has another); of
-        Ubuntu's archive C(multiverse) (branches in that component), C(transitional) (branches whose
-        packages install another one) and C(modules) (kinds by branch, where it has not both).
-    type: dict
-    default: {}
   today:
     description: The date against which support ends are compared, as C(YYYY-MM-DD). If empty, the
       controller's date.
@@ -180,6 +185,9 @@ options:
       RHEL 8. If empty, the one that runs the filter.
     type: str
     default: ""
+extends_documentation_fragment:
+  - kubegpu.nodes.driver_tables
+  - kubegpu.nodes.driver_tables.repositories
 """
 
 EXAMPLES = r"""

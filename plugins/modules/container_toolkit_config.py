@@ -52,11 +52,6 @@ options:
       - The configuration file. It is created if it does not exist. A symbolic link is followed.
     type: path
     default: /etc/nvidia-container-runtime/config.toml
-  tomlkit_archive:
-    description:
-      - Internal. The module's action plugin puts the controller's C(tomlkit) here, for nodes that
-        have no TOML parser.
-    type: str
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
@@ -127,14 +122,18 @@ next_step:
 import dataclasses
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    InternalOptionsModule,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import CONFIG_PATH
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import (
+    PARSER,
+    toml_parser,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.config_apply import (
     ConfigRequest,
     apply,
@@ -151,13 +150,13 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "toolkit_version": {"type": "str", "default": ""},
     "config_path": {"type": "path", "default": CONFIG_PATH},
     **STATE_ARGUMENTS,
-    "tomlkit_archive": {"type": "str", "no_log": True},
 }
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = InternalOptionsModule(
         argument_spec=ARGUMENTS,
+        internal=PARSER,
         required_if=[("state", "present", ("settings",))],
         supports_check_mode=True,
     )
@@ -167,13 +166,13 @@ def main() -> None:
         fail(module, error)
 
 
-def _run(module: AnsibleModule) -> dict[str, Any]:
+def _run(module: InternalOptionsModule) -> dict[str, Any]:
     params = module.params
     names = {field.name for field in dataclasses.fields(ConfigRequest)}
     request = ConfigRequest(
         **{name: params[name] for name in names - {"settings"}}, settings=params["settings"] or {}
     )
-    parse = toml_parser(params["tomlkit_archive"], module.tmpdir)
+    parse = toml_parser(params["_tomlkit"], module.tmpdir)
     store = StateStore(params["state_path"])
     result = apply(request, store, parse, check=module.check_mode, diff=module._diff)
     if request.state == "present":

@@ -124,20 +124,80 @@ options:
     description: The socket of containerd.
     type: path
     default: /run/containerd/containerd.sock
+requirements:
+  - Root on the node (C(become)), and systemd for O(restart).
+notes:
+  - containerd reads its configuration only when it starts. Without O(restart) the change takes
+    effect with the next start; until then RV(restart_required) is V(true) in each run.
+  - A pod uses the handler by a RuntimeClass, unless the handler is the default.
 seealso:
   - module: kubegpu.nodes.docker_runtime
+  - module: kubegpu.nodes.crio_runtime
+  - name: containerd
+    description: Layouts, distributions of Kubernetes, and what the handler inherits.
+    link: https://kubegpu.example/nodes/blob/main/docs/containerd.md
 """
 
 EXAMPLES = r"""
-- name: Add the handler nvidia and restart containerd if required
+- name: Add the handler nvidia, and restart containerd if it has not loaded it
   kubegpu.nodes.containerd_runtime:
     restart: true
 
-- name: Make it the default runtime, enable CDI, and restart later
+- name: Make it the default runtime, enable CDI, and leave the restart for later
   kubegpu.nodes.containerd_runtime:
     set_default: true
     cdi: true
-  register: containerd_handler
+  register: handler
+
+# Running containers continue.
+- name: Restart containerd in the maintenance window
+  kubegpu.nodes.containerd_runtime:
+    set_default: true
+    cdi: true
+    restart: true
+  when: handler.restart_required
+
+# k3s adds the handler nvidia itself if it finds the toolkit at its start: this restarts it.
+- name: Use the containerd of k3s
+  kubegpu.nodes.containerd_runtime:
+    distribution: k3s
+    restart: true
+
+- name: Use the containerd of MicroK8s without its GPU addon
+  kubegpu.nodes.containerd_runtime:
+    distribution: microk8s
+    restart: true
+
+- name: Keep config.toml as it is, and write a drop-in file
+  kubegpu.nodes.containerd_runtime:
+    layout: drop_in
+    drop_in_path: /etc/containerd/conf.d/99-nvidia.toml
+    restart: true
+
+- name: Add a second handler, which injects devices by CDI only
+  kubegpu.nodes.containerd_runtime:
+    name: nvidia-cdi
+    runtime_path: /usr/bin/nvidia-container-runtime.cdi
+    restart: true
+
+- name: Let pods use the second handler
+  kubernetes.core.k8s:
+    definition:
+      apiVersion: node.k8s.io/v1
+      kind: RuntimeClass
+      metadata: {name: nvidia-cdi}
+      handler: nvidia-cdi
+  delegate_to: localhost
+  run_once: true
+
+# Docker's package of containerd disables CRI in its configuration.
+- name: Prepare the containerd of Docker's packages for Kubernetes
+  kubegpu.nodes.containerd_runtime:
+    enable_cri: true
+    complete_runc: true
+    options:
+      SystemdCgroup: true
+    restart: true
 
 - name: Remove the handler
   kubegpu.nodes.containerd_runtime:
@@ -148,8 +208,8 @@ EXAMPLES = r"""
 RETURN = r"""
 restart_required:
   description:
-    - Whether the running containerd has not loaded the current files. This depends on the daemon,
-      not on this run, and stays true until a restart.
+    - Whether the running containerd has not loaded the current files. It describes the daemon, not
+      this run, and stays V(true) until a restart. containerd has no reload as dockerd has.
   returned: success
   type: bool
   sample: true
@@ -218,8 +278,6 @@ next_step:
 import os
 import typing
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply import (
@@ -232,9 +290,15 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.module impo
     exit_result,
     from_options,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import (
+    PARSER,
+    toml_parser,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    InternalOptionsModule,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
@@ -262,12 +326,14 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = InternalOptionsModule(
+        argument_spec=ARGUMENTS, internal=PARSER, supports_check_mode=True
+    )
     params = module.params
     try:
         dependencies = Dependencies(
             run=module_runner(module),
-            parse=toml_parser(params["tomlkit_archive"], module.tmpdir),
+            parse=toml_parser(params["_tomlkit"], module.tmpdir),
             store=StateStore(params["state_path"]),
             scratch=module.tmpdir,
             exists=os.path.lexists,

@@ -14,7 +14,7 @@ description:
   - Adds a runtime handler for GPU containers to the CRI-O of a node. The handler inherits all
     settings but its program from the node's own runtime, such as the C(crun) of CRI-O's packages in
     C(10-crio.conf), including the monitor.
-  - The handler is written to a drop-in file of its own. C(crio.conf) and other drop-in files are
+  - The handler is written to a separate drop-in file. C(crio.conf) and other drop-in files are
     read and never edited. An existing handler with the requested program is not changed.
   - CRI-O reads its drop-in files in the order of their names. If a later file overrides the
     requested settings, the module fails and names that file.
@@ -37,7 +37,7 @@ options:
   drop_in_path:
     description: >-
       Drop-in file of the handler. CRI-O reads all files of its directory. Each handler needs a
-      drop-in file of its own.
+      separate drop-in file.
     type: path
     default: /etc/crio/crio.conf.d/99-nvidia.toml
   restart_timeout:
@@ -52,6 +52,10 @@ options:
     description: The socket of CRI-O.
     type: path
     default: /var/run/crio/crio.sock
+requirements:
+  - Root on the node (C(become)), and systemd for O(restart).
+notes:
+  - CRI-O does not start with a handler whose O(runtime_path) does not exist.
 seealso:
   - module: kubegpu.nodes.containerd_runtime
   - module: kubegpu.nodes.container_toolkit_config
@@ -142,10 +146,11 @@ next_step:
 import os
 import typing
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    InternalOptionsModule,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import (
     CrioRuntime,
     Dependencies,
@@ -159,7 +164,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.module impo
     exit_result,
     from_options,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import (
+    PARSER,
+    toml_parser,
+)
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     **CRI_ARGUMENTS,
@@ -171,12 +179,14 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = InternalOptionsModule(
+        argument_spec=ARGUMENTS, internal=PARSER, supports_check_mode=True
+    )
     params = module.params
     try:
         dependencies = Dependencies(
             run=module_runner(module),
-            parse=toml_parser(params["tomlkit_archive"], module.tmpdir),
+            parse=toml_parser(params["_tomlkit"], module.tmpdir),
             store=StateStore(params["state_path"]),
             exists=os.path.lexists,
         )

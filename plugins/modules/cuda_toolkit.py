@@ -54,11 +54,28 @@ options:
   runfiles:
     description:
       - NVIDIA's C(cuda_*_linux.run) by version, as written in O(versions).
-      - Each entry has C(url) or C(path) (on the controller; with C(remote=true), on the node) and
-        C(checksum), a sha256 or the address of a file that contains it (C(https://), C(file://)
-        or a path). A file without a checksum is not run.
     type: dict
     default: {}
+    suboptions:
+      VERSION:
+        description: A version in quotes, such as C("12.9").
+        type: dict
+        suboptions:
+          url:
+            description: URL from which the node downloads the file.
+            type: str
+          path:
+            description: Path of the file on the controller, or on the node.
+            type: str
+          remote:
+            description: Whether O(runfiles.VERSION.path) is on the node.
+            type: bool
+            default: false
+          checksum:
+            description: >-
+              A SHA-256, or the URL (C(https://), C(file://)) or path of a file that contains it. A
+              file without a checksum is not run.
+            type: str
   libraries:
     description:
       - Libraries to install from NVIDIA's packages for the default version. Keys are C(cudnn) and
@@ -67,6 +84,13 @@ options:
         full version for another CUDA of the same major version, such as V(2.28.3-1+cuda12.8).
     type: dict
     default: {}
+    suboptions:
+      cudnn:
+        description: Version of cuDNN.
+        type: str
+      nccl:
+        description: Version of NCCL.
+        type: str
   hold:
     description:
       - Hold the packages and their dependencies at their versions.
@@ -134,12 +158,9 @@ options:
     default: []
   data:
     description:
-      - Rows to merge over the tables of P(kubegpu.nodes.driver_required_by#filter).
-    type: dict
-    default: {}
-  repositories:
-    description:
-      - Rows to merge over the table of NVIDIA's repositories.
+      - >-
+        Rows to merge over the tables of CUDA releases, as with
+        P(kubegpu.nodes.driver_required_by#filter), such as C({releases: {"13.5.0": "620.10"}}).
     type: dict
     default: {}
   install_timeout:
@@ -147,22 +168,6 @@ options:
       - Seconds after which the package manager or an installer is stopped.
     type: int
     default: 3600
-  _phase:
-    description:
-      - Internal. The phase that the action plugin runs.
-    type: str
-    choices: [plan, begin, runfile, uninstall, finish]
-    default: plan
-  _runfile:
-    description:
-      - Internal. Path of the runfile on the node.
-    type: str
-    default: ""
-  _version:
-    description:
-      - Internal. The version in the runfile.
-    type: str
-    default: ""
 notes:
   - Does not support C(async). Long operations run in the background of the node by themselves.
   - Needs root. Supports apt, dnf (4 and 5) and zypper for packages, and any Linux for runfiles.
@@ -170,6 +175,7 @@ notes:
     is refused before it is run.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.driver_tables.repositories
   - kubegpu.nodes.package_manager
   - kubegpu.nodes.record
 attributes:
@@ -260,10 +266,9 @@ next_step:
 import os
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.failure import fail
+from ..module_utils._core.internal_options import InternalOptionsModule
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._cuda.apply import PHASES, Dependencies, run_phase
 from ..module_utils._cuda.host import CudaNode
@@ -280,7 +285,7 @@ _ROOT = "/"
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = InternalOptionsModule(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             **MODULE_ARGUMENTS,
@@ -288,7 +293,9 @@ def main() -> None:
             **PROXY_ARGUMENTS,
             "install_timeout": {"type": "int", "default": 3600},
             **STATE_ARGUMENTS,
-            # For the action plugin only.
+        },
+        # Path of the runfile on the node, and the version in it.
+        internal={
             "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
             "_runfile": {"type": "str", "default": ""},
             "_version": {"type": "str", "default": ""},
@@ -303,7 +310,7 @@ def main() -> None:
         fail(module, error)
 
 
-def _dependencies(module: AnsibleModule) -> Dependencies:
+def _dependencies(module: InternalOptionsModule) -> Dependencies:
     run = module_runner(module)
     reader = NodeReader(_ROOT, run)
     state_path = module.params["state_path"]

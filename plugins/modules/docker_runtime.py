@@ -79,27 +79,64 @@ options:
     description: The socket of dockerd's API.
     type: path
     default: /run/docker.sock
+requirements:
+  - Root on the node (C(become)), and systemd for O(reload) and O(restart).
 notes:
+  - dockerd has the runtimes and the default of the file after a reload, which stops no container.
+    Other settings, and the first C(--gpus) after the toolkit was installed, need a restart, which
+    stops containers unless C(live-restore) is enabled.
   - Docker older than 19.03 has no C(--gpus). It gets the runtime, and RV(reasons) says so.
   - If dockerd does not have the runtime after a reload or restart, the old file is restored,
     dockerd is reloaded or restarted once more, and the failure quotes its journal.
 seealso:
   - module: kubegpu.nodes.containerd_runtime
+  - name: Verification
+    description: How a container that gets a GPU is verified, and what to do if it gets none.
+    link: https://kubegpu.example/nodes/blob/main/docs/verify.md
 """
 
 EXAMPLES = r"""
 - name: Add the runtime nvidia without stopping a container
   kubegpu.nodes.docker_runtime:
     reload: true
+  register: docker
 
-- name: Make it the default, and restart if --gpus needs it and no container is stopped
+# dockerd looks for the hook of --gpus only when it starts.
+- name: Show why a restart is left
+  ansible.builtin.debug:
+    msg: "{{ docker.restart_reason }}"
+  when: docker.restart_required
+
+- name: Make it the default, and restart if no container is stopped by that
   kubegpu.nodes.docker_runtime:
     set_default: true
     reload: true
     restart: if_idle
-  register: docker_gpu_runtime
 
-- name: Remove it
+- name: Restart in a maintenance window in any case
+  kubegpu.nodes.docker_runtime:
+    set_default: true
+    reload: true
+    restart: always
+
+- name: Only write the file, for a handler that reloads dockerd at the end of the play
+  kubegpu.nodes.docker_runtime:
+  register: docker
+  notify: Reload Docker
+
+- name: Enable CDI (Docker 25.0 to 28.2), for docker run --device nvidia.com/gpu=all
+  kubegpu.nodes.docker_runtime:
+    cdi: true
+    reload: true
+    restart: if_idle
+
+- name: Add a second runtime, which injects devices by CDI only
+  kubegpu.nodes.docker_runtime:
+    name: nvidia-cdi
+    runtime_path: /usr/bin/nvidia-container-runtime.cdi
+    reload: true
+
+- name: Remove the runtime, and restore daemon.json
   kubegpu.nodes.docker_runtime:
     state: absent
     reload: true
@@ -108,8 +145,8 @@ EXAMPLES = r"""
 RETURN = r"""
 restart_required:
   description:
-    - Whether the running dockerd needs a restart to apply the file, or for C(--gpus). It describes
-      the daemon, not this run, and stays V(true) until a restart.
+    - Whether the running dockerd needs a restart, because a reload does not apply the file, or
+      for C(--gpus). It describes the daemon, not this run, and stays V(true) until a restart.
   returned: success
   type: bool
   sample: true
@@ -126,7 +163,9 @@ restarted:
   type: bool
   sample: false
 reload_required:
-  description: Whether the running dockerd has other runtimes or another default than the file.
+  description:
+    - Whether the running dockerd has other runtimes or another default than the file, which a
+      reload applies. It describes the daemon, not this run, and stays V(true) until a reload.
   returned: success
   type: bool
   sample: false

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fleet_bundle
-short_description: Write a support bundle of what a diagnosis has read
+short_description: Write a support bundle of what a diagnosis has read (internal)
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
+  - The playbooks and roles of this collection use it. Its options can change in any release.
   - Writes one archive (C(.tar.gz)) with the diagnosis, the answer of the cluster, and for each host
     the fact C(gpu_node), its versions, layers and health, and the texts of
     M(kubegpu.nodes.gpu_node_texts). C(MANIFEST.json) in it lists all files with size, SHA-256 and
@@ -26,8 +27,8 @@ options:
     elements: str
     required: true
   dest:
-    description: The archive on the controller. Its folder is created; its mode is C(0600). What is
-      there and is no support bundle is refused.
+    description: The archive on the controller. Its folder is created; its mode is C(0600). A
+      file there that is not a support bundle is refused.
     type: path
     required: true
   result:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fleet_report
-short_description: Write a report of all hosts as HTML, JSON and Markdown
+short_description: Write a report of all hosts as HTML, JSON and Markdown (internal)
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
+  - The playbooks and roles of this collection use it. Its options can change in any release.
   - Joins what the run knows of its hosts into one report. This is the fact C(gpu_node) of
     M(kubegpu.nodes.gpu_node_facts), the public facts of the roles, and what
     P(kubegpu.nodes.gpu_report#role) has read.

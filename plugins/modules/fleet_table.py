@@ -6,11 +6,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fleet_table
-short_description: Show rows of all hosts as one table
+short_description: Show rows of all hosts as one table (internal)
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
+  - The playbooks and roles of this collection use it. Its options can change in any release.
   - Prints a table on the controller's screen. With O(dest), it also writes the rows to a JSON file
     on the controller.
   - With a stdout callback whose output programs read (C(json) in its name) or that prints nothing
@@ -72,7 +73,7 @@ options:
       - Path of a JSON file on the controller to which the rows are written. Its directory is
         created. Check mode writes nothing.
       - Only a regular file with rows that have the key of the first column is replaced. A folder,
-        link, pipe or other file is refused, and V(/dev/null) stays as it is.
+        link, pipe or other file is refused, and V(/dev/null) is not changed.
     type: path
   content:
     description: Is written to O(dest) instead of the rows. What is there has to have its keys.
@@ -82,7 +83,7 @@ attributes:
     description: Prints the table, and writes no file.
     support: full
   diff_mode:
-    description: Nothing is changed, so that there is no diff.
+    description: The module changes nothing.
     support: none
   idempotent:
     description: A second run does the same.

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fleet_variables
-short_description: Check the variables of all hosts of a play
+short_description: Check the variables of all hosts of a play (internal)
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
+  - The playbooks and roles of this collection use it. Its options can change in any release.
   - Reports variables with the prefix of a role or of the playbooks of this collection that nothing
     reads. Each is reported once for all hosts, with the most similar known name.
   - Checks values, and the keys of mappings such as C(kubegpu_kube), against the argument
@@ -62,7 +63,7 @@ attributes:
     description: Does the same in check mode.
     support: full
   diff_mode:
-    description: Nothing is changed, so that there is no diff.
+    description: The module changes nothing.
     support: none
   idempotent:
     description: A second run does the same.

@@ -27,16 +27,45 @@ extends_documentation_fragment:
   - kubegpu.nodes.kube
 options:
   expected:
-    description: >-
-      The resources that each node should offer, by any key. The key is the node's name,
-      unless C(name) or C(machine_id) identify the node. C(resources) maps names to counts;
-      V({}) is a node without a GPU, on which no device plugin should run, and V(null) a node
-      that has to offer any GPU (of the vendor of its C(gpus), NVIDIA first). C(some_of) lists
-      vendors (V(nvidia), V(amd), V(intel)) of which the node has to offer at least one GPU
-      each, whatever the number. C(driver) (the loaded version, or empty), C(default_runtime)
-      and C(gpus) from its facts improve the explanations.
+    description: The resources that each node should offer, by the node's name or any other key.
     type: dict
     default: {}
+    suboptions:
+      NODE:
+        description: The name of a node, or any other key, such as the name of the host.
+        type: dict
+        suboptions:
+          name:
+            description: Name of the node, if it is not the key.
+            type: str
+          machine_id:
+            description: >-
+              Machine ID of the host, as in C(gpu_node.os.machine_id) of
+              M(kubegpu.nodes.gpu_node_facts). It finds the node if its name differs.
+            type: str
+          resources:
+            description: >-
+              Counts by name, such as C(nvidia.com/gpu). V({}) is a node without a GPU, on which no
+              device plugin should run, and V(null) a node that has to offer any GPU (of the vendor
+              of its C(gpus), NVIDIA first).
+            type: raw
+            default: {}
+          some_of:
+            description: >-
+              Vendors of which the node has to offer at least one GPU each, whatever the number.
+            type: list
+            elements: str
+            choices: [nvidia, amd, intel]
+          driver:
+            description: The loaded driver, or empty, from the facts. It improves the explanations.
+            type: str
+          default_runtime:
+            description: The default runtime, from the facts. It improves the explanations.
+            type: str
+          gpus:
+            description: The GPUs, from the facts. They improve the explanations.
+            type: list
+            elements: dict
   wait_timeout:
     description: >-
       Maximum time to wait for the nodes of O(expected), in seconds. The module stops earlier if
@@ -143,7 +172,7 @@ nodes:
     The nodes that have GPU resources or a device plugin's pod, or are in O(expected), by name.
     C(held) is the run that holds a node in maintenance; null if none does.
     C(dra) of a node is null, or the devices that DRA drivers published for it, with C(drivers),
-    C(capacity) and C(allocatable) by device type, and C(taints). C(dra) of a resource tells whether
+    C(capacity) and C(allocatable) by device type, and C(taints). C(dra) of a resource is whether
     a DRA driver offers it.
   returned: always
   type: dict

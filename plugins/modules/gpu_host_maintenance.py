@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_host_maintenance
-short_description: Take a host without Kubernetes out of work, and release it
+short_description: Drain a host without Kubernetes for maintenance, and release it
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
@@ -47,7 +47,7 @@ options:
     type: str
     required: true
   reason:
-    description: The reason, for people who look at the record.
+    description: The reason, for people who read the record.
     type: str
     default: ""
   pods:
@@ -107,13 +107,6 @@ options:
     description: The unit of dockerd.
     type: str
     default: docker
-  _slice:
-    description: Internal. Seconds after which the module returns unfinished; V(0) for none.
-    type: int
-    default: 0
-  _carry:
-    description: Internal. What the slice before returned.
-    type: dict
 attributes:
   check_mode:
     description: >-
@@ -234,10 +227,11 @@ import functools
 import socket
 import typing
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    InternalOptionsModule,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.device_users import (
     find_users,
@@ -263,14 +257,18 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import
 _ARGUMENT_SPEC: dict[str, dict[str, typing.Any]] = {
     **ARGUMENTS,
     **STATE_ARGUMENTS,
-    # For the action plugin alone.
+}
+# Seconds after which the module returns unfinished (0: none), and what the slice before returned.
+_INTERNAL: dict[str, dict[str, typing.Any]] = {
     "_slice": {"type": "int", "default": 0},
     "_carry": {"type": "dict"},
 }
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=_ARGUMENT_SPEC, supports_check_mode=True)
+    module = InternalOptionsModule(
+        argument_spec=_ARGUMENT_SPEC, internal=_INTERNAL, supports_check_mode=True
+    )
     params = module.params
     try:
         request = read_request(params)

@@ -57,8 +57,14 @@ options:
     type: int
     default: 60
 seealso:
+  - module: kubegpu.nodes.nvidia_driver
   - module: kubegpu.nodes.containerd_runtime
   - module: kubegpu.nodes.docker_runtime
+  - name: Verification
+    description: What is checked from the PCI bus to a container and a pod.
+    link: https://kubegpu.example/nodes/blob/main/docs/verify.md
+requirements:
+  - Root on the node (C(become)) for complete facts. Without it, what only root can read is V(null).
 notes:
   - Works as a facts module, with C(ansible_facts_modules) or in C(facts_modules).
   - Reads the devices with the Python library C(pynvml) if the node has it, or else with
@@ -72,11 +78,55 @@ EXAMPLES = r"""
 
 - name: Show the GPUs
   ansible.builtin.debug:
-    msg: "{{ ansible_facts['gpu_node']['gpus'] | map(attribute='product') }}"
+    msg: "{{ ansible_facts['gpu_node'].gpus | map(attribute='product') }}"
 
+- name: Put the hosts into groups such as gpu_nvidia
+  ansible.builtin.group_by:
+    key: "gpu_{{ item }}"
+  loop: "{{ ansible_facts['gpu_node'].gpus | map(attribute='vendor') | unique }}"
+
+- name: Fail on nodes with GPUs of NVIDIA whose driver does not answer
+  ansible.builtin.assert:
+    that: ansible_facts['gpu_node'].nvml is not none
+    fail_msg: "{{ ansible_facts['gpu_node'].problems | map(attribute='cause') | join(' ') }}"
+  when: ansible_facts['gpu_node'].gpus | selectattr('vendor', 'eq', 'nvidia') | length > 0
+
+- name: Name the nodes that run another driver than the installed one
+  ansible.builtin.debug:
+    msg: "loaded {{ driver.loaded }}, after a reboot {{ driver.installed }}"
+  vars:
+    driver: "{{ ansible_facts['gpu_node'].driver }}"
+  when: driver.pending_reboot
+
+# With eight GPUs and without the persistence daemon, the driver can take a minute to answer.
+- name: Give a slow driver more time
+  kubegpu.nodes.gpu_node_facts:
+    driver_timeout: 180
+  become: true
+
+- name: Use other configuration files of the runtimes
+  kubegpu.nodes.gpu_node_facts:
+    containerd_config_path: /opt/containerd/config.toml
+    docker_config_path: /opt/docker/daemon.json
+  become: true
+
+# Only files below it are read, and no command is run.
 - name: Read a mounted image
   kubegpu.nodes.gpu_node_facts:
     root: /mnt
+  become: true
+
+- name: Read what an unprivileged user can read
+  kubegpu.nodes.gpu_node_facts:
+  become: false
+  register: seen
+
+- name: Save the facts on the controller
+  ansible.builtin.copy:
+    content: "{{ seen.ansible_facts.gpu_node | to_nice_json }}"
+    dest: "./{{ inventory_hostname }}.json"
+    mode: "0600"
+  delegate_to: localhost
 """
 
 RETURN = r"""

@@ -32,7 +32,7 @@ attributes:
     description: Reads the same as without check mode.
     support: full
   diff_mode:
-    description: Nothing is changed, so that there is no diff.
+    description: The module changes nothing.
     support: none
 options:
   timeout:
@@ -51,7 +51,7 @@ options:
     description:
       - Numbers from which on a value is a finding, instead of the built-in ones. V(null) switches
         a threshold off.
-      - The highest number that is no finding are C(ecc_uncorrected) (0, since the last reset),
+      - The highest numbers without a finding are C(ecc_uncorrected) (0, since the last reset),
         C(ecc_dram_corrected) (20000000), C(ecc_sram_corrected) (10000), C(remapped_rows) (512),
         C(banks_without_spares) (0), C(retired_pages) (9), C(pcie_fatal) (0), C(pcie_nonfatal) (0)
         and C(pcie_correctable) (V(null)). The lowest one is C(temperature_margin) (1), in degrees
@@ -164,7 +164,7 @@ resolved:
       address: "0000:3b:00.0"
 gpus:
   description:
-    - The GPUs on the PCI bus. A value is C(null) if nothing tells it. Which values there are
+    - The GPUs on the PCI bus. A value is C(null) if it is not known. Which values there are
       depends on card and driver.
     - C(link) has lanes and speed of the GPU's own link, C(aer) the errors on it since boot, C(ras)
       the memory errors that C(amdgpu) counts.

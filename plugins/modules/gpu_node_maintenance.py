@@ -36,12 +36,29 @@ extends_documentation_fragment:
   - kubegpu.nodes.kube
 options:
   nodes:
-    description: >-
-      The nodes, by any key. The key is the node's name, unless C(name) or C(machine_id) identify
-      the node, as in M(kubegpu.nodes.node_gpu_label). Values may be empty. With C(boot_id), the
-      node is ready only if its kubelet has reported this boot (see O(ready_timeout)).
+    description: The nodes, by their name, or by any other key.
     type: dict
     required: true
+    suboptions:
+      NODE:
+        description: >-
+          The name of a node, or any other key, such as the name of the host. The value may be
+          empty.
+        type: dict
+        suboptions:
+          name:
+            description: Name of the node, if it is not the key.
+            type: str
+          machine_id:
+            description: >-
+              Machine ID of the host, as in C(gpu_node.os.machine_id) of
+              M(kubegpu.nodes.gpu_node_facts). It finds the node if its name differs.
+            type: str
+          boot_id:
+            description: >-
+              The boot of the host, as in C(gpu_node.os.boot_id). The node is ready only if its
+              kubelet has reported this boot (see O(ready_timeout)).
+            type: str
   state:
     description:
       - V(cordoned) keeps new pods off the nodes.
@@ -57,7 +74,7 @@ options:
     type: str
     required: true
   reason:
-    description: The reason, for people who look at the annotation.
+    description: The reason, for people who read the annotation.
     type: str
     default: ""
   take_over:
@@ -162,7 +179,7 @@ options:
   ready_timeout:
     description: >-
       Seconds that nodes get to become ready, with O(state=cordoned). A node that is not ready by
-      then fails. With V(0), it is not looked at.
+      then fails. With V(0), readiness is not checked.
     type: int
     default: 0
   lease:
@@ -189,21 +206,6 @@ options:
         description: Whether to release it after this call.
         type: bool
         default: false
-      _process:
-        description: Internal. The process of this run.
-        type: str
-        default: ""
-      _ended:
-        description: Internal. A process that has ended, and whose Lease is free.
-        type: str
-        default: ""
-  _slice:
-    description: Internal. Seconds after which the module returns unfinished; V(0) for none.
-    type: int
-    default: 0
-  _carry:
-    description: Internal. What the slice before returned.
-    type: dict
 attributes:
   check_mode:
     description: >-
@@ -406,10 +408,11 @@ next_step:
 
 import typing
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    InternalOptionsModule,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KUBE_ARGUMENTS,
@@ -419,6 +422,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.apply import Maintenance
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.options import (
     ARGUMENTS,
+    INTERNAL,
     read_request,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.result import (
@@ -430,14 +434,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.result 
 _ARGUMENT_SPEC: dict[str, dict[str, typing.Any]] = {
     **KUBE_ARGUMENTS,
     **ARGUMENTS,
-    # For the action plugin alone.
-    "_slice": {"type": "int", "default": 0},
-    "_carry": {"type": "dict"},
 }
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=_ARGUMENT_SPEC, supports_check_mode=True)
+    module = InternalOptionsModule(
+        argument_spec=_ARGUMENT_SPEC, internal=INTERNAL, supports_check_mode=True
+    )
     params = module.params
     try:
         maintenance = Maintenance(

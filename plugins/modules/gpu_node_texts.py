@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_node_texts
-short_description: Read configurations and logs of a node for a support bundle, without secrets
+short_description: Read configurations and logs of a node, without secrets (internal)
 version_added: 0.1.0
 description:
+  - The playbooks and roles of this collection use it. Its options can change in any release.
   - Reads the lines of the kernel's log that concern GPUs, the configurations of container runtimes,
     toolkit, CDI, kubelet and the driver's modules, and the last lines of the journals of kubelet,
     container runtimes, NVIDIA's services and device plugins.
@@ -26,7 +27,7 @@ attributes:
     description: Reads the same as without check mode.
     support: full
   diff_mode:
-    description: Nothing is changed, so that there is no diff.
+    description: The module changes nothing.
     support: none
 options:
   most_kib:

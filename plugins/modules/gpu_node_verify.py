@@ -38,7 +38,7 @@ attributes:
       Reads everything, starts no container, and reports which containers would be started.
     support: full
   diff_mode:
-    description: Nothing is changed, so that there is no diff.
+    description: The module changes nothing.
     support: none
   facts:
     description: Returns an C(ansible_facts) dictionary.

@@ -171,7 +171,7 @@ attributes:
     support: partial
     details: The result of a pod is unknown until it has run.
   diff_mode:
-    description: Test pods are temporary, so that there is no diff.
+    description: Test pods are temporary. There is no diff.
     support: none
   idempotent:
     description: Each run creates its pods and deletes them, so that nothing has changed afterwards.

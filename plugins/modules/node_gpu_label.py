@@ -44,17 +44,51 @@ attributes:
 options:
   nodes:
     description:
-      - The desired state of each node, by its name, or by any other key if C(machine_id) or C(name)
-        identifies the node.
-      - C(labels) and C(annotations) are mappings. A null value means that the label is omitted.
-      - C(taints) is a list of mappings with C(key), C(effect) (V(NoSchedule), V(PreferNoSchedule),
-        V(NoExecute)) and optionally C(value).
-      - C(drop_taints) is a list of keys of taints to take away, whoever set them.
-      - C(machine_id) is the machine ID of the host, as in C(gpu_node.os.machine_id) of
-        M(kubegpu.nodes.gpu_node_facts). C(name) is the node's name if it differs from the key.
-      - All fields that this module manages are removed from a node with an empty value.
+      - The desired state of each node, by its name, or by any other key with
+        O(nodes.NODE.name) or O(nodes.NODE.machine_id).
+      - All that this module set before on a node with an empty value is removed.
     type: dict
     required: true
+    suboptions:
+      NODE:
+        description: The name of a node, or any other key, such as the name of the host.
+        type: dict
+        suboptions:
+          name:
+            description: Name of the node, if it is not the key.
+            type: str
+          machine_id:
+            description: >-
+              Machine ID of the host, as in C(gpu_node.os.machine_id) of
+              M(kubegpu.nodes.gpu_node_facts). It finds the node if its name differs.
+            type: str
+          labels:
+            description: Labels by name. A label with V(null) is omitted.
+            type: dict
+          annotations:
+            description: Annotations by name. An annotation with V(null) is omitted.
+            type: dict
+          taints:
+            description: Taints.
+            type: list
+            elements: dict
+            suboptions:
+              key:
+                description: The key.
+                type: str
+                required: true
+              value:
+                description: The value, a text, a number or a boolean.
+                type: raw
+              effect:
+                description: The effect.
+                type: str
+                choices: [NoSchedule, PreferNoSchedule, NoExecute]
+                required: true
+          drop_taints:
+            description: Keys of taints to remove, whoever set them.
+            type: list
+            elements: str
   field_manager:
     description:
       - Name of the field manager that owns the labels. After a change of the name, labels of
@@ -81,32 +115,100 @@ options:
     default: 8
 seealso:
   - module: kubegpu.nodes.gpu_node_facts
+  - module: kubegpu.nodes.gpu_cluster_info
   - plugin: kubegpu.nodes.gpu_node_labels
     plugin_type: filter
   - module: kubernetes.core.k8s_taint
+  - name: Kubernetes
+    description: Labels of this collection, rights, and how hosts and nodes are matched.
+    link: https://kubegpu.example/nodes/blob/main/docs/kubernetes.md
 """
 
 EXAMPLES = r"""
-- name: Label the nodes with what is in them
+- name: Label two nodes in one call
   kubegpu.nodes.node_gpu_label:
     kubeconfig: /home/ops/.kube/config
     context: production
     nodes:
       gpu1.example.com:
-        machine_id: 2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d
         labels:
-          kubegpu.nodes/gpu: nvidia
           accelerator: nvidia-tesla-p100
         taints:
           - {key: nvidia.com/gpu, value: present, effect: NoSchedule}
+      # Any key; the machine ID finds the node, whatever its name in the cluster is.
+      gpu2:
+        machine_id: 2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d
+        labels:
+          accelerator: nvidia-tesla-p100
   delegate_to: localhost
+  become: false
   run_once: true
 
-- name: Take away what was given to a node
+- name: Label the node of each host with what its facts show
+  kubegpu.nodes.node_gpu_label:
+    kubeconfig: /home/ops/.kube/config
+    nodes: "{{ {inventory_hostname: wanted} }}"
+  vars:
+    wanted:
+      machine_id: "{{ ansible_facts['gpu_node'].os.machine_id }}"
+      labels: "{{ ansible_facts['gpu_node'] | kubegpu.nodes.gpu_node_labels }}"
+  delegate_to: localhost
+  become: false
+
+- name: Set a label that another manager may own
+  kubegpu.nodes.node_gpu_label:
+    nodes:
+      gpu1.example.com:
+        labels: {accelerator: nvidia-tesla-p100}
+  delegate_to: localhost
+  become: false
+  run_once: true
+  register: labelled
+  failed_when: labelled.conflicts is not defined
+
+- name: Show who owns it, and its value
+  ansible.builtin.debug:
+    msg: "{{ item.node }}: {{ item.name }} is {{ item.value }}, set by {{ item.owner }}"
+  loop: "{{ labelled.conflicts }}"
+
+- name: Take it over
+  kubegpu.nodes.node_gpu_label:
+    nodes:
+      gpu1.example.com:
+        labels: {accelerator: nvidia-tesla-p100}
+    force_conflicts: true
+  delegate_to: localhost
+  become: false
+  run_once: true
+
+- name: Remove a taint that somebody else has set
+  kubegpu.nodes.node_gpu_label:
+    nodes:
+      gpu1.example.com:
+        labels: {kubegpu.nodes/gpu: nvidia}
+        drop_taints: [example.com/new-node]
+  delegate_to: localhost
+  become: false
+  run_once: true
+
+- name: Connect by address, token and CA instead of a kubeconfig
+  kubegpu.nodes.node_gpu_label:
+    host: https://10.0.0.1:6443
+    api_key: "{{ labels_token }}"
+    ca_cert: /etc/kubernetes/pki/ca.crt
+    nodes:
+      gpu1.example.com:
+        labels: {kubegpu.nodes/gpu: nvidia}
+  delegate_to: localhost
+  become: false
+  run_once: true
+
+- name: Remove the labels, annotations and taints of this module
   kubegpu.nodes.node_gpu_label:
     nodes:
       gpu1.example.com: {}
   delegate_to: localhost
+  become: false
   run_once: true
 """
 

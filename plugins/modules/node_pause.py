@@ -40,11 +40,24 @@ attributes:
     support: full
 options:
   nodes:
-    description: >-
-      The hosts. C(machine_id) and C(name) identify the node of each as in
-      M(kubegpu.nodes.node_gpu_label); without C(name) its key is the name.
+    description: The nodes, by their name, or by any other key.
     type: dict
     required: true
+    suboptions:
+      NODE:
+        description: >-
+          The name of a node, or any other key, such as the name of the host. The value may be
+          empty.
+        type: dict
+        suboptions:
+          name:
+            description: Name of the node, if it is not the key.
+            type: str
+          machine_id:
+            description: >-
+              Machine ID of the host, as in C(gpu_node.os.machine_id) of
+              M(kubegpu.nodes.gpu_node_facts). It finds the node if its name differs.
+            type: str
   state:
     description: V(present) pauses the nodes, V(absent) ends the pause.
     type: str

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_reboot
-short_description: Reboot a node, and tell that it is waited for
+short_description: Reboot a node, and report that it is waited for (internal)
 version_added: 0.1.0
 description:
+  - The playbooks and roles of this collection use it. Its options can change in any release.
   - Reboots the node with the action of M(ansible.builtin.reboot). While it waits, it prints a line
     after 30 seconds and then once a minute, which M(ansible.builtin.reboot) does not.
 author:

@@ -21,8 +21,9 @@ description:
     fails with the reasons before anything is changed.
   - If the packages cannot be installed, the previous state is restored. If the module does not
     load, the cause is diagnosed and reported.
-  - Does not add the repository. The role P(kubegpu.nodes.nvidia_driver#role) adds it with
-    M(kubegpu.nodes.package_repository).
+  - Does not add the repository of the packages. RV(plan) names the one that the driver needs; add
+    it with M(kubegpu.nodes.package_repository). The role P(kubegpu.nodes.nvidia_driver#role) does
+    all steps, with the reboot.
 options:
   state:
     description:
@@ -107,6 +108,7 @@ options:
     description:
       - Whether the kernel modules are built on the node by DKMS. V(auto) takes prebuilt signed
         modules if there are any.
+      - V(true) is also the consent to Secure Boot with a key that must be enrolled manually.
     type: str
     choices: ["auto", "true", "false"]
     default: auto
@@ -118,7 +120,7 @@ options:
   module_options:
     description:
       - Options of the kernel module C(nvidia), by name, such as
-        C(NVreg_OpenRmEnableUnsupportedGpus).
+        C(NVreg_RestrictProfilingToAdminUsers). C(MODULE.OPTION) is an option of another module.
     type: dict
     default: {}
   coherent_memory:
@@ -166,99 +168,90 @@ options:
     default: []
   licence:
     description:
-      - Licence (license) of a vGPU guest, for C(/etc/nvidia/gridd.conf), with the keys of the
-        filter P(kubegpu.nodes.nvidia_driver_plan#filter). C(token_path) is the path of the
-        token on the controller.
-      - After a change the module waits until the guest has the licence, at most C(timeout) seconds
-        (120; V(0) does not wait), and fails if it has none. The driver and its files stay as
-        requested. It does not wait if the driver runs only after a reboot, or in check mode.
+      - Licence (license) of a vGPU guest, for C(/etc/nvidia/gridd.conf) and the token.
+      - After a change the module waits until the guest has the licence, and fails if it has none in
+        time. The driver and its files stay as requested. It does not wait if the driver runs only
+        after a reboot, or in check mode.
     type: dict
-    default: {}
+    aliases: [license]
+    suboptions:
+      token_path:
+        description:
+          - Path on the controller of the client configuration token of NVIDIA's License System,
+            which names the server. It is copied to the node and never displayed.
+        type: str
+      token_sha256:
+        description:
+          - SHA-256 of the token, by which a plan sees whether the node has this one.
+        type: str
+      server:
+        description:
+          - Address of a legacy licence server, for guests without a token.
+        type: str
+      port:
+        description:
+          - Port of O(licence.server).
+        type: int
+      feature_type:
+        description:
+          - C(FeatureType) of C(gridd.conf). V(1) is the licence that the type of the vGPU needs,
+            V(2) RTX Virtual Workstation, V(4) Virtual Compute Server.
+        type: int
+        choices: [1, 2, 4]
+      timeout:
+        description:
+          - Seconds to wait for the licence after a change, at most 1800; V(0) does not wait.
+        type: int
+        default: 120
+  manage_repository:
+    description:
+      - Whether RV(plan) includes a repository, as with the role, which adds it. The module adds
+        none in any case.
+    type: bool
+    default: true
   repository_name:
     description:
-      - Name of the repository. Used only in the plan.
+      - Name of the repository in RV(plan).
     type: str
     default: kubegpu-nvidia-driver
   repository_url:
     description:
-      - Address of the repository. Used only in the plan.
+      - Address of a mirror of NVIDIA's repository, in RV(plan). V({distribution}) and
+        V({architecture}) stand for the names of NVIDIA's folders, such as C(ubuntu2404) and
+        C(x86_64).
     type: str
     default: ""
   repository_key_url:
     description:
-      - Address of the repository's key. Used only in the plan.
+      - Address of the repository's key, in RV(plan). If empty, NVIDIA's file below the
+        repository's address.
     type: str
     default: ""
   key_fingerprints:
     description:
-      - Accepted fingerprints of the repository's key. Used only in the plan.
+      - Full fingerprints of the keys that may sign the repository, in RV(plan). If empty, NVIDIA's.
     type: list
     elements: str
     default: []
-  manage_repository:
-    description:
-      - Whether the role adds the repository. Used only in the plan.
-    type: bool
-    default: true
-  branches:
-    description:
-      - Entries that are merged over the built-in table of driver branches.
-    type: dict
-    default: {}
-  gpus:
-    description:
-      - Entries that are merged over the built-in table of GPUs.
-    type: dict
-    default: {}
-  repositories:
-    description:
-      - Entries that are merged over the built-in table of repositories.
-    type: dict
-    default: {}
   build_timeout:
     description:
       - Time limit in seconds for the packages, with the build of the kernel modules, or for the
         runfile.
     type: int
     default: 3600
-  _phase:
-    description:
-      - Internal. The phase that the module's action plugin runs.
-    type: str
-    choices: [plan, begin, runfile, finish, explain, rollback]
-    default: plan
-  _failure:
-    description:
-      - Internal. The message of the step that failed.
-    type: str
-    default: ""
-  _runfile:
-    description:
-      - Internal. Path and checksum of the runfile on the node, and whether it is a copy by this
-        module.
-    type: dict
-  _token:
-    description:
-      - Internal. The licence token, in base64.
-    type: str
-    default: ""
-  _today:
-    description:
-      - Internal. The controller's date.
-    type: str
-    default: ""
-  _run:
-    description:
-      - Internal. ID of the run. A run stops if another one has taken over its change.
-    type: str
-    default: ""
 notes:
   - Does not support C(async). Long steps run detached from the connection, and their progress is
     displayed.
-  - Requires root. Installs with apt, dnf (4 and 5) and zypper. With another package manager the
-    module fails with the reason and changes nothing.
+  - Installs with apt, dnf (4 and 5) and zypper. With another package manager the module fails with
+    the reason and changes nothing.
+  - The module never reboots. RV(reboot_required) describes the node, not this run, and stays
+    V(true) until the reboot.
+requirements:
+  - Root on the node (C(become)).
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.driver_tables
+  - kubegpu.nodes.driver_tables.repositories
   - kubegpu.nodes.package_manager
   - kubegpu.nodes.record
 attributes:
@@ -274,20 +267,62 @@ seealso:
   - module: kubegpu.nodes.gpu_node_facts
   - module: kubegpu.nodes.package_repository
   - module: kubegpu.nodes.package_set
+  - plugin: kubegpu.nodes.nvidia_driver_plan
+    plugin_type: filter
+  - name: The driver
+    description: How branch, kernel modules and source are selected; vGPU guests and their licence.
+    link: https://kubegpu.example/nodes/blob/main/docs/driver.md
 """
 
 EXAMPLES = r"""
 - name: Install a driver that serves all GPUs of the node
   kubegpu.nodes.nvidia_driver:
+  register: nvidia_driver
 
+# For example after nouveau was blocked, or while a program uses the old module.
+- name: Reboot if the driver takes effect only then
+  ansible.builtin.reboot:
+  when: nvidia_driver.reboot_required
+
+- name: Finish what was left for the time after the reboot
+  kubegpu.nodes.nvidia_driver:
+  when: nvidia_driver.reboot_required
+
+- name: Predict what another branch would change
+  kubegpu.nodes.nvidia_driver:
+    branch: "595"
+  check_mode: true
+  diff: true
+  register: nvidia_driver
+
+- name: Show the reasons
+  ansible.builtin.debug:
+    msg: "{{ nvidia_driver.plan.reasons + [nvidia_driver.reboot_reason] }}"
+
+# The packages are held in this version. The repository has to be on the node.
 - name: Install an exact version from NVIDIA's packages
   kubegpu.nodes.nvidia_driver:
     version: 580.95.05
     source: nvidia
 
-- name: Go back to the previous version
+- name: Use the proprietary modules, and let all users read performance counters
   kubegpu.nodes.nvidia_driver:
-    version: previous
+    branch: "580"
+    kernel_module: proprietary
+    module_options:
+      NVreg_RestrictProfilingToAdminUsers: 0
+
+# The installer of a guest comes from the licence portal or the cloud provider.
+- name: Install the driver of a vGPU guest, and wait three minutes for its licence
+  kubegpu.nodes.nvidia_driver:
+    source: runfile
+    runfile:
+      path: files/NVIDIA-Linux-x86_64-535.129.03-grid.run
+      checksum: "{{ grid_sha256 }}"
+    licence:
+      token_path: files/client_configuration_token.tok
+      feature_type: 1
+      timeout: 180
 
 - name: Replace the packages by NVIDIA's runfile
   kubegpu.nodes.nvidia_driver:
@@ -297,9 +332,26 @@ EXAMPLES = r"""
       url: https://us.download.nvidia.com/tesla/580.95.05/NVIDIA-Linux-x86_64-580.95.05.run
       checksum: "{{ driver_sha256 }}"
 
+- name: Use a branch that is newer than this collection
+  kubegpu.nodes.nvidia_driver:
+    branch: "625"
+    branches:
+      "625":
+        kind: production
+        end: "2027-12-31"
+
+- name: Go back to the driver before the last change
+  kubegpu.nodes.nvidia_driver:
+    version: previous
+
 - name: Restore the state before the first change
   kubegpu.nodes.nvidia_driver:
     state: absent
+  register: nvidia_driver
+
+- name: Reboot if the module could not be unloaded
+  ansible.builtin.reboot:
+  when: nvidia_driver.reboot_required
 """
 
 RETURN = r"""
@@ -311,11 +363,17 @@ plan:
   sample:
     action: install
     branch: "580"
-    version: 580.95.05
+    version: null
     kernel_module: open
     source: nvidia
     change: true
-    reasons: [Tesla T4 (turing) is served by branch 580.]
+    reasons:
+      - >-
+        Branch 580 (long-term support branch, supported until 2028-06-30) serves Tesla T4; of the
+        supported ones that NVIDIA's repository for debian 12 has, long-term branches come before
+        production ones.
+      - "Source: NVIDIA's repository."
+      - "Kernel modules: open, NVIDIA's default from branch 560."
 loaded:
   description: Version of the loaded kernel module; V(null) if none is loaded.
   returned: success
@@ -371,11 +429,11 @@ next_step:
 """
 
 import os
-
-from ansible.module_utils.basic import AnsibleModule
+from typing import Any
 
 from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.failure import fail
+from ..module_utils._core.internal_options import InternalOptionsModule
 from ..module_utils._core.printable import printable
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._driver.apply.context import Context
@@ -393,24 +451,29 @@ from ..module_utils._record.store import StateStore
 
 # The root directory; tests use a temporary one.
 _ROOT = "/"
+# The message of the step that failed; path, checksum and whether it is a copy of the runfile on the
+# node; the licence token in base64; the controller's date; the ID of the run, which stops if
+# another one has taken over its change.
+_INTERNAL: dict[str, dict[str, Any]] = {
+    "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
+    "_failure": {"type": "str", "default": ""},
+    "_runfile": {"type": "dict"},
+    "_token": {"type": "str", "default": "", "no_log": True},
+    "_today": {"type": "str", "default": ""},
+    "_run": {"type": "str", "default": ""},
+}
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = InternalOptionsModule(
         argument_spec={
             **MODULE_ARGUMENTS,
             "lock_timeout": {"type": "int", "default": 600},
             **PROXY_ARGUMENTS,
             "build_timeout": {"type": "int", "default": 3600},
             **STATE_ARGUMENTS,
-            # For the action plugin alone.
-            "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
-            "_failure": {"type": "str", "default": ""},
-            "_runfile": {"type": "dict"},
-            "_token": {"type": "str", "default": "", "no_log": True},
-            "_today": {"type": "str", "default": ""},
-            "_run": {"type": "str", "default": ""},
         },
+        internal=_INTERNAL,
         supports_check_mode=True,
     )
     use_proxies(module.params, os.environ)
@@ -427,7 +490,7 @@ def main() -> None:
         fail(module, error)
 
 
-def _read_context(module: AnsibleModule, store: StateStore) -> Context:
+def _read_context(module: InternalOptionsModule, store: StateStore) -> Context:
     params = module.params
     run = module_runner(module)
     reader = NodeReader(_ROOT, run)

@@ -26,7 +26,7 @@ options:
     description:
       - V(absent) restores mode and instances found before the first change, and removes the unit.
       - It refuses, before any change, as long as a GPU of the record is in use, or is on the PCI
-        bus and the driver does not show it or its layout. The record stays for a later run.
+        bus and the driver does not show it or its layout. The record is kept for a later run.
       - A GPU of the record that is not in the machine any more is dropped from it, with a warning.
     type: str
     choices: [present, absent]
@@ -44,12 +44,29 @@ options:
   configs:
     description:
       - Configurations by name in mig-parted's schema, or the content of a file of mig-parted.
-      - Each is a list of entries with C(devices) (V(all) or numbers of nvidia-smi),
-        C(device-filter), C(mig-enabled) and C(mig-devices) (numbers of instances by profile). Of
-        the entries for a GPU the last one counts.
       - Profiles of compute instances (such as V(1c.3g.20gb)) are refused.
     type: dict
     default: {}
+    suboptions:
+      NAME:
+        description: >-
+          The name of a configuration, for O(config). Of the entries for a GPU the last one counts.
+        type: list
+        elements: dict
+        suboptions:
+          devices:
+            description: V(all), or a list of numbers as C(nvidia-smi) shows them.
+            type: raw
+          device-filter:
+            description: >-
+              Device and vendor IDs as in C(0x20B010DE), one or a list. Other GPUs are skipped.
+            type: raw
+          mig-enabled:
+            description: Whether MIG is enabled.
+            type: bool
+          mig-devices:
+            description: Numbers of instances by profile, such as C(1g.10gb).
+            type: dict
   reset:
     description: Whether a GPU may be reset whose mode is pending (Ampere). Otherwise a reboot is
       needed.
@@ -105,21 +122,40 @@ options:
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
+requirements:
+  - Root on the node (C(become)), and a driver that answers.
 notes:
-  - Needs root, and a driver that answers.
   - A process is found to use an instance by the device files it has open. A process in a container
     without its own device files cannot be told from one that only watches the GPU.
+  - The module never reboots. RV(reboot_required) is V(true) in each run until the reboot.
 seealso:
   - module: kubegpu.nodes.gpu_node_facts
+  - module: kubegpu.nodes.node_pause
+  - plugin: kubegpu.nodes.nvidia_mig_plan
+    plugin_type: filter
+  - name: MIG
+    description: Cards, refusals, Kubernetes, and what happens at boot.
+    link: https://kubegpu.example/nodes/blob/main/docs/mig.md
   - name: NVIDIA Multi-Instance GPU User Guide
     description: Profiles and placements of each card.
     link: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
 """
 
 EXAMPLES = r"""
-- name: Divide each GPU into seven instances
+- name: Make as many instances of one profile as each card has
   kubegpu.nodes.nvidia_mig:
     config: all-1g.10gb
+  register: mig
+
+# Where the mode of a card takes effect with the next boot only.
+- name: Reboot if the mode of a GPU is pending
+  ansible.builtin.reboot:
+  when: mig.reboot_required
+
+- name: Make the instances after the reboot
+  kubegpu.nodes.nvidia_mig:
+    config: all-1g.10gb
+  when: mig.reboot_required
 
 - name: Divide the first GPU, and leave the others whole
   kubegpu.nodes.nvidia_mig:
@@ -135,7 +171,53 @@ EXAMPLES = r"""
             2g.20gb: 1
             3g.40gb: 1
 
-- name: Restore what was found
+- name: Use a file of mig-parted
+  kubegpu.nodes.nvidia_mig:
+    config: training
+    configs: "{{ lookup('ansible.builtin.file', 'mig-parted.yml') | from_yaml }}"
+
+# Instances vanish with a reboot; another tool makes them again, or nobody does.
+- name: Partition until the next boot, without a unit that makes the layout again
+  kubegpu.nodes.nvidia_mig:
+    config: all-balanced
+    at_boot: false
+
+- name: Partition a node of a cluster
+  block:
+    - name: Keep new pods away, and wait until the device plugin has left
+      kubegpu.nodes.node_pause:
+        kubeconfig: /home/ops/.kube/config
+        nodes:
+          gpu1.example.com: {}
+        reason: mig
+        allow_pods: true
+      delegate_to: localhost
+      become: false
+      register: paused
+
+    # Refused if pods on the node use GPUs that change.
+    - name: Partition it
+      kubegpu.nodes.nvidia_mig:
+        config: all-balanced
+        leaving: "{{ paused.nodes['gpu1.example.com'].containers }}"
+        pods: "{{ paused.nodes['gpu1.example.com'].pods }}"
+        node_name: gpu1.example.com
+  always:
+    - name: End the pause
+      kubegpu.nodes.node_pause:
+        kubeconfig: /home/ops/.kube/config
+        nodes:
+          gpu1.example.com: {}
+        reason: mig
+        state: absent
+      delegate_to: localhost
+      become: false
+
+- name: Disable MIG on all GPUs
+  kubegpu.nodes.nvidia_mig:
+    config: all-disabled
+
+- name: Restore the layout before the first change
   kubegpu.nodes.nvidia_mig:
     state: absent
 """

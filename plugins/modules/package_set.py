@@ -150,38 +150,6 @@ options:
         (O(lock_timeout)) does not count.
     type: int
     default: 3600
-  _phase:
-    description:
-      - Internal. The phase, set by the action plugin.
-    type: str
-    choices: [plan, record]
-    default: plan
-  _failure:
-    description:
-      - Internal. The output of the package manager that failed.
-    type: str
-    default: ""
-  _named:
-    description:
-      - Internal. Packages that were passed to the package manager only for their version.
-    type: list
-    elements: str
-    default: []
-  _streams:
-    description:
-      - Internal. The streams of modules before the change.
-    type: dict
-    default: {}
-  _run:
-    description:
-      - Internal. Identifier of the run. A run stops if another one has taken over.
-    type: str
-    default: ""
-  _lock_option:
-    description:
-      - Internal. The name of O(lock_timeout) in messages, such as the variable of a role.
-    type: str
-    default: lock_timeout
 notes:
   - With apt, C(needrestart) is suspended for the change (C(NEEDRESTART_SUSPEND)), since its hook
     restarts services, container runtimes among them. A warning and RV(services_to_restart) name
@@ -337,10 +305,9 @@ next_step:
 import os
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.failure import fail
+from ..module_utils._core.internal_options import InternalOptionsModule
 from ..module_utils._core.printable import printable
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._host.command import module_runner
@@ -382,8 +349,11 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "lock_timeout": {"type": "int", "default": 600},
     **PROXY_ARGUMENTS,
     **STATE_ARGUMENTS,
-    # The action plugin sets these: the phase of this call, and what the calls between the two
-    # phases did.
+}
+# What the calls between the two phases did: the output of the one that failed, packages that were
+# given for their version alone, and the streams of modules before the change. The ID of the run,
+# which stops if another one has taken over, and the name of lock_timeout in messages.
+_INTERNAL: dict[str, dict[str, Any]] = {
     "_phase": {"type": "str", "choices": ["plan", "record"], "default": "plan"},
     "_failure": {"type": "str", "default": ""},
     "_named": {"type": "list", "elements": "str", "default": []},
@@ -394,8 +364,9 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = InternalOptionsModule(
         argument_spec=ARGUMENT_SPEC,
+        internal=_INTERNAL,
         required_if=[("state", name, ("packages",)) for name in _STATES],
         supports_check_mode=True,
     )
@@ -410,7 +381,7 @@ def main() -> None:
     module.exit_json(**result.values)
 
 
-def _run(module: AnsibleModule, store: StateStore) -> Result:
+def _run(module: InternalOptionsModule, store: StateStore) -> Result:
     params = module.params
     options = read_options(
         params,

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: runfile_download
-short_description: Download a runfile or its checksum to a node, with limits of size and time
+short_description: Download a runfile or its checksum to a node (internal)
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
+  - The playbooks and roles of this collection use it. Its options can change in any release.
   - The action plugins of M(kubegpu.nodes.nvidia_driver) and M(kubegpu.nodes.cuda_toolkit) call it
     for a runfile with an address; other uses are rare.
   - The sha256 of the file is verified before the file gets its name. The download fails if the

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: runtime_configuration
-short_description: Save the configuration of all runtimes before a change, and restore it
+short_description: Save the configuration of all runtimes before a change, and restore it (internal)
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
+  - The playbooks and roles of this collection use it. Its options can change in any release.
   - Saves the files of containerd, Docker and CRI-O that M(kubegpu.nodes.containerd_runtime),
     M(kubegpu.nodes.docker_runtime) and M(kubegpu.nodes.crio_runtime) have changed on a node, and
     restores them, for the rollback of an upgrade.

@@ -16,6 +16,9 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    with_internal,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.process import (
     is_alive,
     parent_identity,
@@ -58,8 +61,7 @@ class SlicedAction(ActionBase):
         }
         # Of which this process is a worker.
         playbook = parent_identity()
-        if options.get("lease"):
-            options["lease"] = {**options["lease"], "_process": playbook}
+        lease = {"_process": playbook} if options.get("lease") else {}
         progress = Progress(self, task_vars)
         doing = _TEXTS.get(str(options.get("state")), f"running {self.module}")
         first = lines = [f"{progress.host}: {doing}"]
@@ -70,13 +72,13 @@ class SlicedAction(ActionBase):
             if parent_identity() != playbook:
                 # The next run may have the nodes by now.
                 raise AnsibleError("The playbook has ended; its task is not continued.")
-            internal = {"_slice": _SLICE, **({"_carry": carry} if carry else {})}
+            internal = {"_slice": _SLICE, **lease, **({"_carry": carry} if carry else {})}
             # A slice may last longer than planned, and the other states are one call.
             late = _LATE if options.get("state") == "drained" else 0
             with show_lines(progress, lines, late):
                 answer: dict[str, Any] = self._execute_module(
                     module_name=f"kubegpu.nodes.{self.module}",
-                    module_args={**options, **internal},
+                    module_args=with_internal(options, **internal),
                     task_vars=task_vars,
                 )
             answer.pop("invocation", None)
@@ -84,7 +86,7 @@ class SlicedAction(ActionBase):
             if process and process != ended and is_alive(process) is False:
                 # Nothing was changed. The Lease is left from a run that was killed.
                 ended = process
-                options["lease"] = {**options["lease"], "_ended": ended}
+                lease["_ended"] = ended
                 continue
             take_over(answer, result)
             if "requests" in answer:

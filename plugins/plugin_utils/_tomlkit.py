@@ -15,18 +15,18 @@ import zipfile
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    with_internal,
+)
+
 # The first Python with a TOML parser.
 _BUILTIN_PARSER = (3, 11)
 
 
 def with_parser(arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a module, with the library if the node needs it."""
-    result = {name: value for name, value in arguments.items() if name != "tomlkit_archive"}
-    if needs_parser(task_vars):
-        archive = tomlkit_archive()
-        if archive is not None:
-            result["tomlkit_archive"] = archive
-    return result
+    archive = tomlkit_archive() if needs_parser(task_vars) else None
+    return with_internal(arguments, **({} if archive is None else {"_tomlkit": archive}))
 
 
 def needs_parser(task_vars: Mapping[str, Any]) -> bool:

@@ -30,11 +30,14 @@ _PAGES = re.compile(
     r"README\.md|CHANGELOG\.md|CONTRIBUTING\.md|LICENSE|docs/.*|roles/[^/]+/(?:README\.md|files/.*)"
     r"|playbooks/.*|tests/bench/reference/.*"
 )
-_LINK = re.compile(r"`([^`<]+) <" + re.escape(REPOSITORY_URL) + r"([^>#]+)\.md(?:#[^>]*)?>`__")
+_LINK = re.compile(r"`([^`<]+) <" + re.escape(REPOSITORY_URL) + r"([^>#]+)\.md(?:#[^>]*)?>`__?")
 # A folder is no page: its name stays, without a link.
 _FOLDER_LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)*(?:docs/)?(?:playbooks/examples|docsite/rst)\)")
 # A guide is a page of the collection's own documentation.
 _GUIDE_LINK = re.compile(r"\]\((?:docs/)?docsite/rst/(\w+)\.rst\)")
+# A module that only the collection itself uses says so at the end of its short description.
+_INTERNAL_MODULE = re.compile(r"(?m)^\* :ansplugin:`\w+ module .*\\?\(internal\\?\)\n")
+_MODULES = re.compile(r"(?ms)^Modules\n~+\n\n.*?\n(?=\n)")
 # Labels of Ansible's own documentation that antsibull-docs refers to, and their pages.
 _ANSIBLE_LABELS: Mapping[str, str] = {
     "action_plugins": "plugins/action.html",
@@ -67,10 +70,25 @@ def stage(folder: Path, binaries: Path) -> Path:
     )  # fmt: skip
     labels = {**_ANSIBLE_LABELS, **_other_modules(plugins)}
     (source / "ansible_devel.inv").write_bytes(_inventory(labels))
-    for guide in (plugins / "docsite").glob("*.rst"):
-        text = guide.read_text(encoding="utf-8")
-        guide.write_text(_LINK.sub(r":doc:`\1</\2>`", text), encoding="utf-8")
+    # Guides, and the pages of modules, whose "See also" links to pages of the repository.
+    for page in [*(plugins / "docsite").glob("*.rst"), *plugins.glob("*_module.rst")]:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(_LINK.sub(r":doc:`\1</\2>`", text), encoding="utf-8")
+    index = plugins / "index.rst"
+    index.write_text(internal_last(index.read_text(encoding="utf-8")), encoding="utf-8")
     return source
+
+
+def internal_last(index: str) -> str:
+    """Return the index of the collection with its internal modules behind the others."""
+
+    def parted(found: re.Match[str]) -> str:
+        lines = "".join(_INTERNAL_MODULE.findall(found[0]))
+        title = "Internal modules"
+        section = f"\n{title}\n{'~' * len(title)}\n\n{lines}" if lines else ""
+        return _INTERNAL_MODULE.sub("", found[0]) + section
+
+    return _MODULES.sub(parted, index, count=1)
 
 
 def _copy_page(name: str, source: Path) -> None:

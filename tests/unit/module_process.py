@@ -17,15 +17,21 @@ from ansible.module_utils.testing import patch_module_args
 
 
 def run_module(main, arguments, *, check=False, diff=True):
-    """Return what the module printed; ``failed`` tells."""
+    """Return what the module printed; ``failed`` tells.
+
+    :param arguments: also the internal ones of its action, by name.
+    """
     output = io.StringIO()
     # Those of modules that this process ran before.
     warnings._global_warnings.clear()
     warnings._global_deprecations.clear()
     # A module makes its temporary folder itself, and removes it when its process ends: not here.
     with tempfile.TemporaryDirectory(prefix="kubegpu-module-") as folder:
+        internal = {name: arguments[name] for name in arguments if name.startswith("_")}
+        sent = {**internal.pop("_internal", {}), **internal}
         given = {
-            **arguments,
+            **{name: arguments[name] for name in arguments if not name.startswith("_")},
+            **({"_internal": sent} if sent else {}),
             "_ansible_check_mode": check,
             "_ansible_diff": diff,
             "_ansible_tmpdir": folder,

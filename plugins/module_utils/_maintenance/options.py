@@ -26,9 +26,6 @@ _LEASE_ARGUMENTS: dict[str, dict[str, Any]] = {
     "namespace": {"type": "str", "default": "kubegpu"},
     "duration": {"type": "int", "default": 3600},
     "done": {"type": "bool", "default": False},
-    # For the action plugin alone.
-    "_process": {"type": "str", "default": ""},
-    "_ended": {"type": "str", "default": ""},
 }
 _WAIT_ARGUMENTS: dict[str, dict[str, Any]] = {
     "owners": {"type": "list", "elements": "str", "default": ["Job"]},
@@ -56,6 +53,15 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "concurrency": {"type": "int", "default": 8},
     "ready_timeout": {"type": "int", "default": 0},
     "lease": {"type": "dict", "options": _LEASE_ARGUMENTS},
+}
+
+# Seconds after which the module returns unfinished (0: none), and what the slice before returned;
+# the process of this run, and one that has ended, whose Lease is free.
+INTERNAL: dict[str, dict[str, Any]] = {
+    "_slice": {"type": "int", "default": 0},
+    "_carry": {"type": "dict"},
+    "_process": {"type": "str", "default": ""},
+    "_ended": {"type": "str", "default": ""},
 }
 
 
@@ -91,7 +97,7 @@ def read_request(params: Mapping[str, Any]) -> Request:
         timeout=params["timeout"],
         poll=params["poll"],
         concurrency=params["concurrency"],
-        lease=_read_lease(params["lease"]),
+        lease=_read_lease(params),
         boots={key: (one["boot_id"] or "").strip() for key, one in nodes.items()},
         ready_timeout=params["ready_timeout"],
     )
@@ -110,7 +116,8 @@ def _read_hosts(nodes: Mapping[str, Mapping[str, Any]]) -> tuple[Expected, ...]:
     )
 
 
-def _read_lease(given: Mapping[str, Any] | None) -> LeaseRequest | None:
+def _read_lease(params: Mapping[str, Any]) -> LeaseRequest | None:
+    given = params["lease"]
     if given is None:
         return None
     check_at_least("lease.duration", given["duration"], 60)
@@ -119,8 +126,8 @@ def _read_lease(given: Mapping[str, Any] | None) -> LeaseRequest | None:
         namespace=given["namespace"],
         duration=given["duration"],
         done=given["done"],
-        process=given["_process"],
-        ended=given["_ended"],
+        process=params["_process"],
+        ended=params["_ended"],
     )
 
 

@@ -28,7 +28,6 @@ CRI_ARGUMENTS: dict[str, dict[str, Any]] = {
     "restart": {"type": "bool", "default": False},
     "restart_timeout": {"type": "int", "default": 60},
     "toolkit_expected": {"type": "bool", "default": False},
-    "tomlkit_archive": {"type": "str", "no_log": True},
 }
 
 

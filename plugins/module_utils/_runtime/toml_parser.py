@@ -16,6 +16,9 @@ from .._formats.toml_read import limited
 from .._host.files import FileState, write_file
 from .config_file import Parser
 
+# What the action of a module sends to a node without a parser: the controller's tomlkit.
+PARSER: dict[str, dict[str, Any]] = {"_tomlkit": {"type": "str", "no_log": True}}
+
 
 def toml_parser(archive: str | None, folder: str) -> Parser:
     """Return the parser of Python (from 3.11), the node's tomlkit, or the one from ``archive``.

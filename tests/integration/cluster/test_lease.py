@@ -39,10 +39,11 @@ def kube(api):
 @pytest.fixture
 def arguments(api):
     def make(state="cordoned", process="here 1 a", nodes=(A, B), **options):
-        lease = {"name": "kubegpu-upgrade", "_process": process, **options.pop("lease", {})}
+        lease = {"name": "kubegpu-upgrade", **options.pop("lease", {})}
         return {
             "kubeconfig": str(api.kubeconfig), "nodes": {name: {} for name in nodes},
-            "state": state, "run": "r1", "lease": lease, **options,
+            "state": state, "run": "r1", "lease": lease, "_process": process,
+            **options,
         }  # fmt: skip
 
     return make
@@ -71,7 +72,7 @@ def test_one_run_at_a_time_changes_nodes(kube, arguments):
     assert other["failed"] and other["lease_process"] == "here 1 a"
     assert codes(other) == {A: ["lease_held"], B: ["lease_held"]} and cordoned(kube) == [A, B]
     # Its process has ended: the action plugin says so.
-    given = arguments("released", process="here 2 b", lease={"_ended": "here 1 a", "done": True})
+    given = arguments("released", process="here 2 b", _ended="here 1 a", lease={"done": True})
     answer = run_module(gpu_node_maintenance.main, given)
     assert answer["ok"] and cordoned(kube) == [] and kube.get(PATH) is None
     assert "taken over: its process has ended" in json.dumps(answer["warnings"])

@@ -363,7 +363,7 @@ class Task:
         self.fetched = []
 
     def background(self, plugin, name, arguments, task_vars, *, limit, what):
-        self.detached.append((arguments["_phase"], limit))
+        self.detached.append((arguments["_internal"]["_phase"], limit))
         return plugin._execute_module(module_name=name, module_args=arguments, task_vars=task_vars)
 
     def fetch(self, plugin, runfile, _task_vars, execute=None):
@@ -406,7 +406,7 @@ class Task:
         plugin.other = other
 
         def execute(module_name, module_args, task_vars):
-            phase = module_args["_phase"]
+            phase = module_args["_internal"]["_phase"]
             self.phases.append(phase)
             if self.die == phase and (not check or phase != "plan"):
                 raise Killed
@@ -1259,6 +1259,15 @@ def test_packages_that_take_too_long_name_the_option(task, node):
     node.fail["package_set"] = "packages: not finished after 9 seconds, and stopped."
     answer = task(version=NEW, build_timeout=9)
     assert "raise build_timeout, which is 9 seconds" in answer["msg"]
+
+
+def test_the_licence_has_an_alias(task, node, tmp_path):
+    secret = tmp_path / "client.tok"
+    secret.write_text("very secret")
+    assert task(version=NEW, license={"token_path": str(secret)})["changed"]
+    assert has(node, "/etc/nvidia/ClientConfigToken/kubegpu.tok")
+    wrong = task(version=NEW, license={"token": "x"})
+    assert wrong["failed"] and "token" in wrong["msg"] and "token_path" in wrong["msg"]
 
 
 def test_a_node_that_is_no_guest_is_given_no_token(task, node, tmp_path):

@@ -250,11 +250,11 @@ class Task:
         def execute(module_name, module_args, task_vars):
             if module_name == "ansible.builtin.apt":
                 return self.node.apt(module_args)
-            self.node.calls.append(f"module {module_args['_phase']}")
-            if not check and self.node.die == f"before {module_args['_phase']}":
+            self.node.calls.append(f"module {module_args['_internal']['_phase']}")
+            if not check and self.node.die == f"before {module_args['_internal']['_phase']}":
                 raise Killed
             answer = run_module(module.main, module_args, check=check)
-            if not check and self.node.die == f"after {module_args['_phase']}":
+            if not check and self.node.die == f"after {module_args['_internal']['_phase']}":
                 raise Killed
             return answer
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter import (
@@ -16,6 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.filter import (
     driver_required_by,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import Request
+from tests.unit.fixtures.documented import documented_options
 from tests.unit.fixtures.node_facts import node
 
 
@@ -81,5 +81,5 @@ def test_plan_without_facts_names_the_module_to_run():
 
 
 def test_every_option_of_the_plan_is_documented():
-    options = yaml.safe_load(cuda_toolkit_plan.DOCUMENTATION)["options"]
+    options = documented_options(cuda_toolkit_plan)
     assert set(options) == {"_input", "data", "repositories", *Request.__dataclass_fields__}

@@ -15,6 +15,7 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter import nvidia_driver_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import Request
+from tests.unit.fixtures.documented import documented_options
 from tests.unit.fixtures.driver_cases import facts
 
 
@@ -64,7 +65,7 @@ def test_what_is_no_option_is_an_error():
 
 
 def test_every_option_is_documented_with_its_default():
-    documented = yaml.safe_load(nvidia_driver_plan.DOCUMENTATION)["options"]
+    documented = documented_options(nvidia_driver_plan)
     fields = {**Request.__dataclass_fields__}
     assert set(documented) - {"_input"} == {*fields, "branches", "gpus", "repositories"}
     default = Request()

@@ -277,7 +277,7 @@ def test_values_are_held_against_the_release_that_is_named(node, version, settin
 
 def test_a_name_that_the_release_does_not_know_is_told(node, monkeypatch):
     said = []
-    monkeypatch.setattr(module.AnsibleModule, "warn", lambda _self, text: said.append(text))
+    monkeypatch.setattr(module.InternalOptionsModule, "warn", lambda _self, text: said.append(text))
     settings = {"features.allow-unknown-oci-spec-fields": True}
     node.present(settings)
     assert said == []
@@ -297,7 +297,7 @@ def test_the_role_names_the_release_of_its_plan():
 
 def test_names_that_the_toolkit_does_not_know_are_written_with_a_warning(node, monkeypatch):
     said = []
-    monkeypatch.setattr(module.AnsibleModule, "warn", lambda _self, text: said.append(text))
+    monkeypatch.setattr(module.InternalOptionsModule, "warn", lambda _self, text: said.append(text))
     assert node.present({"nvidia-container-cli.no-cgroup": True})["changed"]
     # Check mode says it too.
     assert len(said) == 2 and len(set(said)) == 1
@@ -359,7 +359,7 @@ def test_a_node_without_parser_uses_the_one_that_was_sent(node, monkeypatch):
 
     monkeypatch.setattr(_containerd_parser, "_builtin", missing)
     arguments = _tomlkit.with_parser({**node.arguments, "settings": SETTINGS}, {})
-    assert arguments["tomlkit_archive"]
+    assert arguments["_internal"]["_tomlkit"]
     assert run_module(module.main, arguments)["changed"]
     assert {key: value(node.file.read_text(), key) for key in SETTINGS} == SETTINGS
 
@@ -376,4 +376,4 @@ def test_a_node_without_parser_uses_the_one_that_was_sent(node, monkeypatch):
 )
 def test_the_parser_is_sent_only_where_it_is_needed(python, sent):
     facts = {"ansible_facts": {"gpu_node": {"python": python}}} if python else {}
-    assert ("tomlkit_archive" in _tomlkit.with_parser({"a": 1}, facts)) is sent
+    assert ("_tomlkit" in _tomlkit.with_parser({"a": 1}, facts)["_internal"]) is sent

@@ -467,7 +467,6 @@ def test_toolkits_of_the_admin_stay(task):
 
 def test_options_of_the_module_are_the_plans():
     options = set(yaml.safe_load(module.DOCUMENTATION)["options"])
-    own = {"state", "data", "repositories", "install_timeout"}
-    internal = {"_phase", "_runfile", "_version"}
+    own = {"state", "data", "install_timeout"}
     # What Ansible tells every module is no option.
-    assert options == {*Request.__dataclass_fields__, *own, *internal} - {"controller"}
+    assert options == {*Request.__dataclass_fields__, *own} - {"controller"}

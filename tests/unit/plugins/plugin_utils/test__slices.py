@@ -61,7 +61,7 @@ def run(monkeypatch, request):
 def test_one_call_if_nothing_is_left(run, shown):
     result, calls = run({"changed": True, "nodes": {}, "invocation": {}, "warnings": ["w"]})
     assert result == {"changed": True, "nodes": {}, "warnings": ["w"]}
-    assert calls == [{"state": "drained", "_slice": 30}]
+    assert calls == [{"state": "drained", "_internal": {"_slice": 30}}]
     assert shown == []
 
 
@@ -83,10 +83,10 @@ def test_slices_carry_and_show_what_is_waited_for(run, shown, monkeypatch):
         "changed": True, "ok": True, "warnings": ["w"],
         "requests": {"list": 17, "patch": 1, "create": 2},
     }  # fmt: skip
-    assert [call.get("_carry") for call in calls] == [
+    assert [call["_internal"].get("_carry") for call in calls] == [
         None, {"pending": {"n1": 1}}, {"pending": {"n1": 2}}, {"pending": {"n1": 3}},
     ]  # fmt: skip
-    assert all(call["_slice"] == 30 for call in calls)
+    assert all(call["_internal"]["_slice"] == 30 for call in calls)
     assert shown == ["n1: waiting for ml/a, for 0:31", "n1: waiting for ml/a, for 1:33"]
 
 
@@ -140,8 +140,9 @@ def test_the_lease_of_a_process_that_has_ended_is_taken_over(run, shown, monkeyp
     done = {"changed": True, "lease_process": ""}
     result, calls = run(held, done, lease=lease)
     assert result == done
-    mine = {**lease, "_process": "here 1 a"}
-    assert [call["lease"] for call in calls] == [mine, {**mine, "_ended": "here 7 b"}]
+    mine = {"_slice": 30, "_process": "here 1 a"}
+    assert [call["_internal"] for call in calls] == [mine, {**mine, "_ended": "here 7 b"}]
+    assert [call["lease"] for call in calls] == [lease, lease]
     # That of another machine, or one that lives, is not; nor is one asked for without end.
     other = {**held, "lease_process": "there 7 b"}
     assert run(other, lease=lease)[0] == other

@@ -12,6 +12,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.options import (
     ARGUMENTS,
+    INTERNAL,
     read_request,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types import (
@@ -21,7 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types i
 
 
 def read(**given):
-    result = ArgumentSpecValidator(ARGUMENTS).validate(
+    result = ArgumentSpecValidator({**ARGUMENTS, **INTERNAL}).validate(
         {"nodes": {"a": None}, "state": "drained", "run": "r1", **given}
     )
     assert not result.error_messages

@@ -103,8 +103,6 @@ def test_options_that_would_be_something_else(wanted):
 
 def test_licence():
     assert texts.gridd({}) == "# Written by kubegpu.nodes.nvidia_driver.\n"
-    with pytest.raises(InputError, match="colour"):
-        texts.gridd({"colour": "green"})
     with pytest.raises(InputError, match="server"):
         texts.gridd({"server": "a\nEnableUI=TRUE"})
     # How long it is waited for is nothing that the daemon reads.
