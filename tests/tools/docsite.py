@@ -6,13 +6,15 @@
 
 Guides, modules, filters and roles come from antsibull-docs. The pages of ``docs/`` and the READMEs
 of the roles are copied as they are, to the same relative places, so that their links work in the
-repository and on the site.
+repository and on the site. The first page and the sidebar are docs/README.md: a heading of it is a
+group, and the links below it are its pages.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import posixpath
 import re
 import shutil
 import subprocess
@@ -20,21 +22,28 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.tools import links
 from tests.tools.environments import REPOSITORY, checkout_files, copy_checkout
 from tests.tools.picture import DIAGRAM
 
 COLLECTION = "kubegpu.nodes"
-# The address of galaxy.yml, under which guides name the pages of the repository.
-REPOSITORY_URL = "https://kubegpu.example/nodes/blob/main/"
+INDEX = "docs/README.md"
 _PAGES = re.compile(
-    r"README\.md|CHANGELOG\.md|CONTRIBUTING\.md|LICENSE|docs/.*|roles/[^/]+/(?:README\.md|files/.*)"
+    r"README\.md|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md|LICENSE|docs/.*|roles/[^/]+/(?:README\.md|files/.*)"
     r"|playbooks/.*|tests/bench/reference/.*"
 )
-_LINK = re.compile(r"`([^`<]+) <" + re.escape(REPOSITORY_URL) + r"([^>#]+)\.md(?:#[^>]*)?>`__")
+# A link of a guide to a page of the repository, or to a picture in it.
+_LINK = re.compile(r"`([^`<]+) <([^`>:#]+)\.(?:md|rst)(#[^`>]*)?>`__")
+_PICTURE = re.compile(r"^( *\.\. (?:image|figure):: )(\.\S+)", re.MULTILINE)
+_GUIDES = posixpath.join("collection", "docsite")
 # A folder is no page: its name stays, without a link.
-_FOLDER_LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)*(?:docs/)?(?:playbooks/examples|docsite/rst)\)")
+_FOLDER_LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)*playbooks/examples\)")
 # A guide is a page of the collection's own documentation.
 _GUIDE_LINK = re.compile(r"\]\((?:docs/)?docsite/rst/(\w+)\.rst\)")
+# The first page of the site.
+_INDEX_LINK = re.compile(r"\]\(([^)#\s]*README\.md)(#[^)]*)?\)")
+_GROUP = re.compile(r"^## (.+)$", re.MULTILINE)
+_MODULE_ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 # Labels of Ansible's own documentation that antsibull-docs refers to, and their pages.
 _ANSIBLE_LABELS: Mapping[str, str] = {
     "action_plugins": "plugins/action.html",
@@ -57,7 +66,9 @@ def stage(folder: Path, binaries: Path) -> Path:
             _copy_page(name, source)
     site = REPOSITORY / "docs" / "docsite"
     shutil.copyfile(site / "conf.py", source / "conf.py")
-    shutil.copyfile(site / "site" / "index.rst", source / "index.rst")
+    shutil.copytree(site / "site", source / "static")
+    index = (REPOSITORY / INDEX).read_text(encoding="utf-8")
+    (source / "index.md").write_text(_index(index), encoding="utf-8")
     plugins = source / "collection"
     # antsibull-docs wants a folder that nobody else can write to.
     plugins.mkdir(mode=0o700)
@@ -68,9 +79,61 @@ def stage(folder: Path, binaries: Path) -> Path:
     labels = {**_ANSIBLE_LABELS, **_other_modules(plugins)}
     (source / "ansible_devel.inv").write_bytes(_inventory(labels))
     for guide in (plugins / "docsite").glob("*.rst"):
-        text = guide.read_text(encoding="utf-8")
-        guide.write_text(_LINK.sub(r":doc:`\1</\2>`", text), encoding="utf-8")
+        guide.write_text(_guide(guide.read_text(encoding="utf-8")), encoding="utf-8")
+    overview = plugins / "index.rst"
+    text = overview.read_text(encoding="utf-8")
+    overview.write_text(text.replace(COLLECTION.title(), COLLECTION), encoding="utf-8")
     return source
+
+
+def _guide(text: str) -> str:
+    """Return a guide with the links of the site, which has guides in another folder."""
+
+    def link(found: re.Match[str]) -> str:
+        words, path, anchor = found.groups()
+        page = posixpath.normpath(posixpath.join(links.GUIDES, path))
+        if posixpath.dirname(page) == links.GUIDES:
+            page = posixpath.join(_GUIDES, posixpath.basename(page))
+        page = "index" if f"{page}.md" == INDEX else page
+        if anchor:
+            return f"`{words} <{posixpath.relpath(page, _GUIDES)}.html{anchor}>`__"
+        return f":doc:`{words}</{page}>`"
+
+    def picture(found: re.Match[str]) -> str:
+        return f"{found[1]}/{posixpath.normpath(posixpath.join(links.GUIDES, found[2]))}"
+
+    return _PICTURE.sub(picture, _LINK.sub(link, text))
+
+
+def _index(text: str) -> str:
+    """Return the first page of the site: docs/README.md, and a group of the sidebar by heading."""
+    _, *parts = _GROUP.split(text)
+    groups = []
+    for title, part in zip(parts[::2], parts[1::2]):
+        pages = [_site_page(link) for link in links.links(INDEX, part) if not link.startswith("#")]
+        if title == "Reference":
+            pages.append("Modules, filters, roles <collection/index>")
+        groups.append(
+            "\n".join(
+                ["```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {title}", ""]
+                + list(dict.fromkeys(pages))
+                + ["```", ""]
+            )
+        )
+    text = re.sub(r"\]\(([^)#:]+)", lambda found: f"](/{_site_page(found[1], ends=True)}", text)
+    text = _MODULE_ROW.sub(r"| [\1](/collection/\1_module.rst) |", text)
+    return "\n".join([text.replace("# Documentation", f"# {COLLECTION}", 1), *groups])
+
+
+def _site_page(link: str, ends: bool = False) -> str:
+    """Return the page of the site that a link of docs/README.md leads to.
+
+    :param ends: with its suffix.
+    """
+    page = posixpath.normpath(posixpath.join(posixpath.dirname(INDEX), link.partition("#")[0]))
+    if posixpath.dirname(page) == links.GUIDES:
+        page = posixpath.join(_GUIDES, posixpath.basename(page))
+    return page if ends else posixpath.splitext(page)[0]
 
 
 def _copy_page(name: str, source: Path) -> None:
@@ -79,10 +142,16 @@ def _copy_page(name: str, source: Path) -> None:
     if name.endswith(".md"):
         text = (REPOSITORY / name).read_text(encoding="utf-8")
         text = _GUIDE_LINK.sub(r"](/collection/docsite/\1.rst)", _FOLDER_LINK.sub(r"\1", text))
+        text = _INDEX_LINK.sub(lambda found: _first_page(name, found), text)
         text = DIAGRAM.sub(r"![\1](\2)\n", text)
         target.write_text(text, encoding="utf-8")
     else:
         shutil.copyfile(REPOSITORY / name, target)
+
+
+def _first_page(name: str, found: re.Match[str]) -> str:
+    page = posixpath.normpath(posixpath.join(posixpath.dirname(name), found[1]))
+    return f"](/index.md{found[2] or ''})" if page == INDEX else found[0]
 
 
 def _other_modules(plugins: Path) -> dict[str, str]:
@@ -111,10 +180,15 @@ def build(folder: Path, binaries: Path) -> Path:
     """Build the site below ``folder`` and return its first page. Warnings are errors."""
     source = stage(folder, binaries)
     html = folder / "html"
+    # Pages of an earlier build would hide that a link is broken.
+    shutil.rmtree(html, ignore_errors=True)
     _run(
         binaries, folder / "collections", "sphinx-build", "-b", "html", "-W", "--keep-going", "-q",
         "-d", str(folder / "doctrees"), str(source), str(html),
     )  # fmt: skip
+    broken = sorted(links.broken_on_site(html))
+    if broken:
+        raise SystemExit("broken links of the site:\n" + "\n".join(broken))
     return html / "index.html"
 
 
