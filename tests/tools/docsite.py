@@ -50,8 +50,9 @@ _ANSIBLE_LABELS: Mapping[str, str] = {
     "ansible_configuration_settings": "reference_appendices/config.html",
     "common_return_values": "reference_appendices/common_return_values.html",
 }
-_OTHER_MODULE = re.compile(
-    r":ansplugin:`[^`]*?(\w+)\.(\w+)\.(\w+)#module>?`|ansible_collections\.(\w+)\.(\w+)\.(\w+)_module>"
+_OTHER_PLUGIN = re.compile(
+    r":ansplugin:`[^`]*?(\w+)\.(\w+)\.(\w+)#(module|lookup|filter)>?`"
+    r"|ansible_collections\.(\w+)\.(\w+)\.(\w+)_(module|lookup|filter)>"
 )
 
 
@@ -61,13 +62,13 @@ def stage(folder: Path, binaries: Path) -> Path:
     collections = folder / "collections"
     copy_checkout(collections)
     source = folder / "source"
+    index = (REPOSITORY / INDEX).read_text(encoding="utf-8")
     for name in checkout_files():
         if _PAGES.fullmatch(name):
-            _copy_page(name, source)
+            _copy_page(name, source, index)
     site = REPOSITORY / "docs" / "docsite"
     shutil.copyfile(site / "conf.py", source / "conf.py")
     shutil.copytree(site / "site", source / "static")
-    index = (REPOSITORY / INDEX).read_text(encoding="utf-8")
     (source / "index.md").write_text(_index(index), encoding="utf-8")
     plugins = source / "collection"
     # antsibull-docs wants a folder that nobody else can write to.
@@ -76,7 +77,7 @@ def stage(folder: Path, binaries: Path) -> Path:
         binaries, collections, "antsibull-docs", "collection", "--use-current",
         "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(plugins), COLLECTION,
     )  # fmt: skip
-    labels = {**_ANSIBLE_LABELS, **_other_modules(plugins)}
+    labels = {**_ANSIBLE_LABELS, **_other_plugins(plugins)}
     (source / "ansible_devel.inv").write_bytes(_inventory(labels))
     for guide in (plugins / "docsite").glob("*.rst"):
         guide.write_text(_guide(guide.read_text(encoding="utf-8")), encoding="utf-8")
@@ -136,7 +137,7 @@ def _site_page(link: str, ends: bool = False) -> str:
     return page if ends else posixpath.splitext(page)[0]
 
 
-def _copy_page(name: str, source: Path) -> None:
+def _copy_page(name: str, source: Path, index: str) -> None:
     target = source / name
     target.parent.mkdir(parents=True, exist_ok=True)
     if name.endswith(".md"):
@@ -144,6 +145,9 @@ def _copy_page(name: str, source: Path) -> None:
         text = _GUIDE_LINK.sub(r"](/collection/docsite/\1.rst)", _FOLDER_LINK.sub(r"\1", text))
         text = _INDEX_LINK.sub(lambda found: _first_page(name, found), text)
         text = DIAGRAM.sub(r"![\1](\2)\n", text)
+        if name.startswith("roles/") and f"](../{name})" not in index:
+            # An internal role: other pages lead there, the index does not.
+            text = f"---\norphan: true\n---\n{text}"
         target.write_text(text, encoding="utf-8")
     else:
         shutil.copyfile(REPOSITORY / name, target)
@@ -154,15 +158,15 @@ def _first_page(name: str, found: re.Match[str]) -> str:
     return f"](/index.md{found[2] or ''})" if page == INDEX else found[0]
 
 
-def _other_modules(plugins: Path) -> dict[str, str]:
-    """Return the labels and pages of the modules of other collections that the pages refer to."""
+def _other_plugins(plugins: Path) -> dict[str, str]:
+    """Return the labels and pages of other collections' plugins that the pages refer to."""
     found = {}
     for page in plugins.glob("*.rst"):
-        for match in _OTHER_MODULE.finditer(page.read_text(encoding="utf-8")):
-            namespace, name, module = filter(None, match.groups())
+        for match in _OTHER_PLUGIN.finditer(page.read_text(encoding="utf-8")):
+            namespace, name, plugin, kind = filter(None, match.groups())
             if f"{namespace}.{name}" != COLLECTION:
-                label = f"ansible_collections.{namespace}.{name}.{module}_module"
-                found[label] = f"collections/{namespace}/{name}/{module}_module.html"
+                label = f"ansible_collections.{namespace}.{name}.{plugin}_{kind}"
+                found[label] = f"collections/{namespace}/{name}/{plugin}_{kind}.html"
     return found
 
 

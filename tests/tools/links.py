@@ -18,8 +18,6 @@ from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 
-import yaml
-
 from tests.tools.environments import REPOSITORY, checkout_files
 
 # What is read: pages in Markdown, and the guides.
@@ -38,8 +36,10 @@ _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//")
 
 def address() -> str:
     """Return the address of the repository in galaxy.yml."""
-    meta = yaml.safe_load((REPOSITORY / "galaxy.yml").read_text(encoding="utf-8"))
-    return str(meta["repository"])
+    # nox, which has no parser of YAML, builds the collection.
+    text = (REPOSITORY / "galaxy.yml").read_text(encoding="utf-8")
+    (found,) = re.findall(r"^repository: (\S+)$", text, re.MULTILINE)
+    return str(found)
 
 
 def links(name: str, text: str) -> list[str]:
