@@ -5,8 +5,8 @@
 """Links of the pages, in the three forms in which they are read: repository, Galaxy, site.
 
 In the repository links are relative. Galaxy shows README.md alone, so ``make build`` makes its links
-absolute. ``make docs`` checks the pages of the site. ``python -m tests.tools.links`` makes links of
-guides relative that name the address of the repository.
+absolute. ``make docs`` checks the pages of the site. ``python -m tests.tools.links`` makes links
+of guides relative that name the address of the repository.
 """
 
 from __future__ import annotations
@@ -83,9 +83,10 @@ def broken(pages: Mapping[str, str], files: set[str]) -> list[str]:
             target = target if path else name
             if target not in files and target not in folders:
                 found.append(f"{name}: {link}: there is no {target}")
-            elif anchor and target in pages and target.endswith(".md"):
-                if anchor not in anchors(pages[target]):
-                    found.append(f"{name}: {link}: {target} has no such heading")
+            elif not anchor or not target.endswith(".md") or target not in pages:
+                continue
+            elif anchor not in anchors(pages[target]):
+                found.append(f"{name}: {link}: {target} has no such heading")
     return found
 
 

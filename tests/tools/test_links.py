@@ -38,7 +38,9 @@ def test_a_broken_link_would_be_seen() -> None:
 
 
 def test_a_guide_gets_relative_links() -> None:
-    text = "`a <https://x.example/blob/main/docs/a.md#b>`__, `c <https://x.example/blob/main/C.md>`__"
+    text = (
+        "`a <https://x.example/blob/main/docs/a.md#b>`__, `c <https://x.example/blob/main/C.md>`__"
+    )
     assert links.relative(text, "https://x.example") == (
         "`a <../../a.md#b>`__, `c <../../../C.md>`__"
     )
@@ -61,7 +63,9 @@ def test_the_readme_is_short() -> None:
 
 
 def test_a_broken_link_of_the_site_would_be_seen(tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_text('<p id="x"><a href="b.html#y"></a><a href="#x"></a><img src="c">')
+    (tmp_path / "a.html").write_text(
+        '<p id="x"><a href="b.html#y"></a><a href="#x"></a><img src="c">'
+    )
     (tmp_path / "b.html").write_text('<a href="a.html#x"></a><a href="https://x.example/"></a>')
     assert list(links.broken_on_site(tmp_path)) == ["a.html: b.html#y", "a.html: c"]
 
@@ -84,7 +88,9 @@ def test_the_index_names_all_that_there_is() -> None:
     modules = [path.stem for path in files if path.parent == Path("plugins/modules")]
     roles = {path.parts[1] for path in files if path.parts[0] == "roles"}
     for name in modules:
-        assert (public.count(f"| `{name}` |"), internal.count(f"`{name}`")) in ((1, 0), (0, 1)), name
+        assert (public.count(f"| `{name}` |"), internal.count(f"`{name}`")) in ((1, 0), (0, 1)), (
+            name
+        )
     for name in roles:
         row = f"| [{name}](../roles/{name}/README.md) |"
         assert (public.count(row), internal.count(f"`{name}`")) in ((1, 0), (0, 1)), name
