@@ -116,9 +116,11 @@ def _index(text: str) -> str:
             pages.append("Modules, filters, roles <collection/index>")
         groups.append(
             "\n".join(
-                ["```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {title}", ""]
-                + list(dict.fromkeys(pages))
-                + ["```", ""]
+                [
+                    *("```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {title}", ""),
+                    *dict.fromkeys(pages),
+                    *("```", ""),
+                ]
             )
         )
     text = re.sub(r"\]\(([^)#:]+)", lambda found: f"](/{_site_page(found[1], ends=True)}", text)
