@@ -5,8 +5,8 @@
 """Links of the pages, in the three forms in which they are read: repository, Galaxy, site.
 
 In the repository links are relative. Galaxy shows README.md alone, so ``make build`` makes its
-links absolute. ``make docs`` checks the pages of the site. ``python -m tests.tools.links`` makes links
-of guides relative that name the address of the repository.
+links absolute. ``make docs`` checks the pages of the site. ``python -m tests.tools.links`` makes
+links of guides relative that name the address of the repository.
 """
 
 from __future__ import annotations
