@@ -23,7 +23,7 @@ from nox.command import CommandFailed
 sys.path.insert(0, str(Path(__file__).parent))
 
 from tests.testbed import runs
-from tests.tools import changed, environments, passed, report, sanity, stages, tiers
+from tests.tools import changed, environments, links, passed, report, sanity, stages, tiers
 from tests.tools import mutate as mutants
 
 nox.options.default_venv_backend = "none"
@@ -387,6 +387,8 @@ def build(session: nox.Session) -> None:
     """The collection as a tarball in build/."""
     binaries = _tools(session)
     copied = environments.copy_checkout(Path("build/tarball").absolute())
+    readme = copied / "README.md"
+    readme.write_text(links.for_galaxy(readme.read_text(encoding="utf-8"), links.address()))
     session.run(
         str(binaries / "ansible-galaxy"), "collection", "build", str(copied),
         "--output-path", "build", "--force", external=True,

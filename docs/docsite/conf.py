@@ -13,11 +13,14 @@ html_title = "kubegpu.nodes"
 extensions = ["myst_parser", "sphinx.ext.intersphinx", "sphinx_antsibull_ext"]
 root_doc = "index"
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["docs/docsite"]
+# docs/README.md is the first page.
+exclude_patterns = ["docs/docsite", "docs/README.md"]
 # As GitHub makes them.
 myst_heading_anchors = 4
 
 html_theme = "sphinx_ansible_theme"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_use_index = False

@@ -25,4 +25,9 @@ class ActionModule(RebootAction):
     ) -> dict[str, Any]:
         with show_progress(self, task_vars, "waiting until the node has rebooted"):
             result: dict[str, Any] = super().run(tmp, task_vars)
+        if result.get("failed") and self._connection.transport == "local":
+            result["msg"] = (
+                "The node needs a reboot, and Ansible runs on it. Next step: reboot the node "
+                "yourself, then run the same command again; it continues from there."
+            )
         return result

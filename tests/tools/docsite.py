@@ -6,13 +6,15 @@
 
 Guides, modules, filters and roles come from antsibull-docs. The pages of ``docs/`` and the READMEs
 of the roles are copied as they are, to the same relative places, so that their links work in the
-repository and on the site.
+repository and on the site. The first page and the sidebar are docs/README.md: a heading of it is a
+group, and the links below it are its pages.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import posixpath
 import re
 import shutil
 import subprocess
@@ -20,32 +22,43 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.tools import links
 from tests.tools.environments import REPOSITORY, checkout_files, copy_checkout
 from tests.tools.picture import DIAGRAM
 
 COLLECTION = "kubegpu.nodes"
-# The address of galaxy.yml, under which guides name the pages of the repository.
+INDEX = "docs/README.md"
+# The address of galaxy.yml, under which modules name the pages of the repository.
 REPOSITORY_URL = "https://kubegpu.example/nodes/blob/main/"
 _PAGES = re.compile(
-    r"README\.md|CHANGELOG\.md|CONTRIBUTING\.md|LICENSE|docs/.*|roles/[^/]+/(?:README\.md|files/.*)"
+    r"README\.md|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md|LICENSE|docs/.*|roles/[^/]+/(?:README\.md|files/.*)"
     r"|playbooks/.*|tests/bench/reference/.*"
 )
-_LINK = re.compile(r"`([^`<]+) <" + re.escape(REPOSITORY_URL) + r"([^>#]+)\.md(?:#[^>]*)?>`__?")
+# A link of a guide to a page of the repository, or to a picture in it.
+_LINK = re.compile(r"`([^`<]+) <([^`>:#]+)\.(?:md|rst)(#[^`>]*)?>`__")
+_SEE_ALSO = re.compile(r"`([^`<]+) <" + re.escape(REPOSITORY_URL) + r"([^>#]+)\.md(?:#[^>]*)?>`__?")
+_PICTURE = re.compile(r"^( *\.\. (?:image|figure):: )(\.\S+)", re.MULTILINE)
+_GUIDES = posixpath.join("collection", "docsite")
 # A folder is no page: its name stays, without a link.
-_FOLDER_LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)*(?:docs/)?(?:playbooks/examples|docsite/rst)\)")
+_FOLDER_LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)*playbooks/examples\)")
 # A guide is a page of the collection's own documentation.
 _GUIDE_LINK = re.compile(r"\]\((?:docs/)?docsite/rst/(\w+)\.rst\)")
 # A module that only the collection itself uses says so at the end of its short description.
 _INTERNAL_MODULE = re.compile(r"(?m)^\* :ansplugin:`\w+ module .*\\?\(internal\\?\)\n")
 _MODULES = re.compile(r"(?ms)^Modules\n~+\n\n.*?\n(?=\n)")
+# The first page of the site.
+_INDEX_LINK = re.compile(r"\]\(([^)#\s]*README\.md)(#[^)]*)?\)")
+_GROUP = re.compile(r"^## (.+)$", re.MULTILINE)
+_MODULE_ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 # Labels of Ansible's own documentation that antsibull-docs refers to, and their pages.
 _ANSIBLE_LABELS: Mapping[str, str] = {
     "action_plugins": "plugins/action.html",
     "ansible_configuration_settings": "reference_appendices/config.html",
     "common_return_values": "reference_appendices/common_return_values.html",
 }
-_OTHER_MODULE = re.compile(
-    r":ansplugin:`[^`]*?(\w+)\.(\w+)\.(\w+)#module>?`|ansible_collections\.(\w+)\.(\w+)\.(\w+)_module>"
+_OTHER_PLUGIN = re.compile(
+    r":ansplugin:`[^`]*?(\w+)\.(\w+)\.(\w+)#(module|lookup|filter)>?`"
+    r"|ansible_collections\.(\w+)\.(\w+)\.(\w+)_(module|lookup|filter)>"
 )
 
 
@@ -55,12 +68,14 @@ def stage(folder: Path, binaries: Path) -> Path:
     collections = folder / "collections"
     copy_checkout(collections)
     source = folder / "source"
+    index = (REPOSITORY / INDEX).read_text(encoding="utf-8")
     for name in checkout_files():
         if _PAGES.fullmatch(name):
-            _copy_page(name, source)
+            _copy_page(name, source, index)
     site = REPOSITORY / "docs" / "docsite"
     shutil.copyfile(site / "conf.py", source / "conf.py")
-    shutil.copyfile(site / "site" / "index.rst", source / "index.rst")
+    shutil.copytree(site / "site", source / "static")
+    (source / "index.md").write_text(_index(index), encoding="utf-8")
     plugins = source / "collection"
     # antsibull-docs wants a folder that nobody else can write to.
     plugins.mkdir(mode=0o700)
@@ -68,14 +83,16 @@ def stage(folder: Path, binaries: Path) -> Path:
         binaries, collections, "antsibull-docs", "collection", "--use-current",
         "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(plugins), COLLECTION,
     )  # fmt: skip
-    labels = {**_ANSIBLE_LABELS, **_other_modules(plugins)}
+    labels = {**_ANSIBLE_LABELS, **_other_plugins(plugins)}
     (source / "ansible_devel.inv").write_bytes(_inventory(labels))
-    # Guides, and the pages of modules, whose "See also" links to pages of the repository.
-    for page in [*(plugins / "docsite").glob("*.rst"), *plugins.glob("*_module.rst")]:
+    for guide in (plugins / "docsite").glob("*.rst"):
+        guide.write_text(_guide(guide.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in plugins.glob("*_module.rst"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(_LINK.sub(r":doc:`\1</\2>`", text), encoding="utf-8")
-    index = plugins / "index.rst"
-    index.write_text(internal_last(index.read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(_SEE_ALSO.sub(r":doc:`\1</\2>`", text), encoding="utf-8")
+    overview = plugins / "index.rst"
+    text = internal_last(overview.read_text(encoding="utf-8"))
+    overview.write_text(text.replace(COLLECTION.title(), COLLECTION), encoding="utf-8")
     return source
 
 
@@ -91,27 +108,88 @@ def internal_last(index: str) -> str:
     return _MODULES.sub(parted, index, count=1)
 
 
-def _copy_page(name: str, source: Path) -> None:
+def _guide(text: str) -> str:
+    """Return a guide with the links of the site, which has guides in another folder."""
+
+    def link(found: re.Match[str]) -> str:
+        words, path, anchor = found.groups()
+        page = posixpath.normpath(posixpath.join(links.GUIDES, path))
+        if posixpath.dirname(page) == links.GUIDES:
+            page = posixpath.join(_GUIDES, posixpath.basename(page))
+        page = "index" if f"{page}.md" == INDEX else page
+        if anchor:
+            return f"`{words} <{posixpath.relpath(page, _GUIDES)}.html{anchor}>`__"
+        return f":doc:`{words}</{page}>`"
+
+    def picture(found: re.Match[str]) -> str:
+        return f"{found[1]}/{posixpath.normpath(posixpath.join(links.GUIDES, found[2]))}"
+
+    return _PICTURE.sub(picture, _LINK.sub(link, text))
+
+
+def _index(text: str) -> str:
+    """Return the first page of the site: docs/README.md, and a group of the sidebar by heading."""
+    _, *parts = _GROUP.split(text)
+    groups = []
+    for title, part in zip(parts[::2], parts[1::2]):
+        pages = [_site_page(link) for link in links.links(INDEX, part) if not link.startswith("#")]
+        if title == "Reference":
+            pages.append("Modules, filters, roles <collection/index>")
+        groups.append(
+            "\n".join(
+                [
+                    *("```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {title}", ""),
+                    *dict.fromkeys(pages),
+                    *("```", ""),
+                ]
+            )
+        )
+    text = re.sub(r"\]\(([^)#:]+)", lambda found: f"](/{_site_page(found[1], ends=True)}", text)
+    text = _MODULE_ROW.sub(r"| [\1](/collection/\1_module.rst) |", text)
+    return "\n".join([text.replace("# Documentation", f"# {COLLECTION}", 1), *groups])
+
+
+def _site_page(link: str, ends: bool = False) -> str:
+    """Return the page of the site that a link of docs/README.md leads to.
+
+    :param ends: with its suffix.
+    """
+    page = posixpath.normpath(posixpath.join(posixpath.dirname(INDEX), link.partition("#")[0]))
+    if posixpath.dirname(page) == links.GUIDES:
+        page = posixpath.join(_GUIDES, posixpath.basename(page))
+    return page if ends else posixpath.splitext(page)[0]
+
+
+def _copy_page(name: str, source: Path, index: str) -> None:
     target = source / name
     target.parent.mkdir(parents=True, exist_ok=True)
     if name.endswith(".md"):
         text = (REPOSITORY / name).read_text(encoding="utf-8")
         text = _GUIDE_LINK.sub(r"](/collection/docsite/\1.rst)", _FOLDER_LINK.sub(r"\1", text))
+        text = _INDEX_LINK.sub(lambda found: _first_page(name, found), text)
         text = DIAGRAM.sub(r"![\1](\2)\n", text)
+        if name.startswith("roles/") and f"](../{name})" not in index:
+            # An internal role: other pages lead there, the index does not.
+            text = f"---\norphan: true\n---\n{text}"
         target.write_text(text, encoding="utf-8")
     else:
         shutil.copyfile(REPOSITORY / name, target)
 
 
-def _other_modules(plugins: Path) -> dict[str, str]:
-    """Return the labels and pages of the modules of other collections that the pages refer to."""
+def _first_page(name: str, found: re.Match[str]) -> str:
+    page = posixpath.normpath(posixpath.join(posixpath.dirname(name), found[1]))
+    return f"](/index.md{found[2] or ''})" if page == INDEX else found[0]
+
+
+def _other_plugins(plugins: Path) -> dict[str, str]:
+    """Return the labels and pages of other collections' plugins that the pages refer to."""
     found = {}
     for page in plugins.glob("*.rst"):
-        for match in _OTHER_MODULE.finditer(page.read_text(encoding="utf-8")):
-            namespace, name, module = filter(None, match.groups())
+        for match in _OTHER_PLUGIN.finditer(page.read_text(encoding="utf-8")):
+            namespace, name, plugin, kind = filter(None, match.groups())
             if f"{namespace}.{name}" != COLLECTION:
-                label = f"ansible_collections.{namespace}.{name}.{module}_module"
-                found[label] = f"collections/{namespace}/{name}/{module}_module.html"
+                label = f"ansible_collections.{namespace}.{name}.{plugin}_{kind}"
+                found[label] = f"collections/{namespace}/{name}/{plugin}_{kind}.html"
     return found
 
 
@@ -129,10 +207,15 @@ def build(folder: Path, binaries: Path) -> Path:
     """Build the site below ``folder`` and return its first page. Warnings are errors."""
     source = stage(folder, binaries)
     html = folder / "html"
+    # Pages of an earlier build would hide that a link is broken.
+    shutil.rmtree(html, ignore_errors=True)
     _run(
         binaries, folder / "collections", "sphinx-build", "-b", "html", "-W", "--keep-going", "-q",
         "-d", str(folder / "doctrees"), str(source), str(html),
     )  # fmt: skip
+    broken = sorted(links.broken_on_site(html))
+    if broken:
+        raise SystemExit("broken links of the site:\n" + "\n".join(broken))
     return html / "index.html"
 
 

@@ -206,17 +206,6 @@ def test_there_are_no_sanity_ignores() -> None:
     assert [name for name in checkout_files() if name.startswith("tests/sanity/ignore")] == []
 
 
-def test_the_readme_names_all_that_there_is() -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    files = [Path(name) for name in checkout_files()]
-    modules = [path.stem for path in files if path.parent == Path("plugins/modules")]
-    playbooks = [path.stem for path in files if path.parent == Path("playbooks")]
-    roles = {path.parts[1] for path in files if path.parts[0] == "roles"}
-    missing = [name for name in modules if f"| `{name}` |" not in text]
-    missing += [name for name in (*playbooks, *roles) if f"| `kubegpu.nodes.{name}` |" not in text]
-    assert missing == []
-
-
 def conditions(tree: object) -> list[str]:
     """Return all conditions of a file of tasks or plays, however deep."""
     if isinstance(tree, list):

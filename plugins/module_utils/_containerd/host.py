@@ -14,7 +14,13 @@ from typing import Callable
 from .._core.errors import InputError, KubegpuError
 from .._core.redact import is_secret
 from .._host.command import Runner
-from .._host.files import FileState, glob_files, read_file, write_file
+from .._host.files import (
+    FileState,
+    glob_files,
+    read_file,
+    remove_empty_directories,
+    write_file,
+)
 from .._host.fingerprint import file_signature
 from .._host.systemd import Daemon, read_daemon
 from .._record.file_record import FileRecord
@@ -300,9 +306,16 @@ class Host:
         else:
             self._shadows += 1
             copies = shadow(files, f"{self.scratch}/kubegpu-{self._shadows}")
-            for path, text in copies.items():
-                write_file(FileState(path, text.encode(), 0o600))
-            answer = self.run([binary, "--config", next(iter(copies)), "config", "dump"])
+            made: tuple[str, ...] = ()
+            try:
+                for path, text in copies.items():
+                    made += write_file(FileState(path, text.encode(), 0o600))
+                answer = self.run([binary, "--config", next(iter(copies)), "config", "dump"])
+            finally:
+                # Root's files in the folder of Ansible's user, who cannot remove them.
+                for path in copies:
+                    write_file(FileState(path))
+                remove_empty_directories(made)
         if not answer.ok:
             raise KubegpuError(
                 "containerd cannot load the configuration.",

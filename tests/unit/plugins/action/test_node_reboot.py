@@ -71,3 +71,12 @@ def test_a_connection_that_is_lost_fails_where_the_play_says_so(action, monkeypa
     assert action.run(None, {**HOST, VARIABLE: True})["lost_connection"]
     with pytest.raises(AnsibleConnectionFailure):
         action.run(None, HOST)
+
+
+def test_a_node_on_which_ansible_runs_is_rebooted_by_its_user(action):
+    """With Ansible's own reboot: the connection is local, which it refuses."""
+    action._task.action = "kubegpu.nodes.node_reboot"
+    action._connection = types.SimpleNamespace(transport="local")
+    result = action.run(task_vars=HOST)
+    assert result["failed"] and not result["rebooted"]
+    assert "Next step: reboot the node yourself" in result["msg"]

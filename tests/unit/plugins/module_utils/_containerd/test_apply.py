@@ -100,6 +100,12 @@ def test_the_stand_in_takes_a_good_run(standin):
     assert standin.record() == {}
 
 
+def test_the_copies_for_the_validation_are_removed(standin):
+    """They belong to root, in a folder that Ansible removes as the user of the connection."""
+    standin.run(restart=True)
+    assert list((standin.folder / "scratch").iterdir()) == []
+
+
 @pytest.mark.parametrize("state", ["present", "absent"])
 def test_a_file_that_changed_meanwhile_is_not_overwritten(standin, monkeypatch, state):
     if state == "absent":
