@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.integration.plans.guides import Output, Plan
+from tests.integration.plans.guides import Output, Plan, having
 from tests.unit.fixtures.machines import MACHINES
 
+WORKSTATION = having(MACHINES["rtx4090-workstation"], {"/usr/bin/dockerd": ""})
 OUTPUTS: Mapping[str, Output] = {
-    "docker-plan": Plan({"gpu1.example.com": MACHINES["rtx4090-workstation"]}),
+    "docker-plan": Plan({"gpu1.example.com": WORKSTATION}),
 }

@@ -21,7 +21,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Union
 
@@ -65,6 +65,11 @@ class Plan:
     files: Sequence[str] = ()
     only: str = ""
     alone: str = ""
+
+
+def having(machine: Machine, files: Mapping[str, str]) -> Machine:
+    """Return the machine with more files, such as the program of a runtime."""
+    return replace(machine, files={**machine.files, **files})
 
 
 Output = Union[Plan, Callable[[], str]]
