@@ -178,9 +178,7 @@ def judged(
 def with_pods(found: Mapping[str, Sequence[LayerResult]]) -> dict[str, list[LayerResult]]:
     """Return the layers with a test pod that passed on each node whose GPUs are offered."""
     return {
-        name: [*layers, LayerResult("pod", True)]
-        if all(one.ok for one in layers)
-        else [*layers]
+        name: [*layers, LayerResult("pod", True)] if all(one.ok for one in layers) else [*layers]
         for name, layers in found.items()
     }
 

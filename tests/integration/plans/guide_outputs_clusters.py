@@ -19,6 +19,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads i
     foreign,
     recognize,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.client import (
+    Client,
+    Connection,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import (
     FieldConflict,
     KubeError,
@@ -94,9 +98,7 @@ def offering(**gpus: int) -> StandinCluster:
         objects.node(f"{name}.example.com", gpus=count, labels=MARKER)
         for name, count in gpus.items()
     ]
-    pods = [
-        plugin_pod(f"{name}.example.com", number) for number, name in enumerate(gpus, ord("a"))
-    ]
+    pods = [plugin_pod(f"{name}.example.com", number) for number, name in enumerate(gpus, ord("a"))]
     plugin = objects.daemonset(selector={"app": "plugin"}, runtimeClassName="nvidia")
     return StandinCluster(nodes=nodes, pods=pods, daemonsets=[plugin], log="")
 
@@ -125,8 +127,8 @@ def kubeadm_verify() -> str:
 
 def kubeadm_troubles() -> str:
     message = (
-        'nodes is forbidden: User "system:serviceaccount:kubegpu:kubegpu" cannot list resource '
-        '"nodes" in API group "" at the cluster scope'
+        'nodes is forbidden: User "system:serviceaccount:kubegpu:kubegpu-ansible" cannot list '
+        'resource "nodes" in API group "" at the cluster scope'
     )
     body = json.dumps({"message": message, "reason": "Forbidden"}).encode()
     forbidden = from_answer(SERVES, "GET", "/api/v1/nodes", 403, body, {})
@@ -156,17 +158,18 @@ def k3s_verify() -> str:
         nodes=[objects.node("homelab", gpus=1, labels=MARKER)],
         daemonsets=[objects.daemonset(runtimeClassName="nvidia")],
     )
-    return verified(
-        clusters.with_pods(clusters.judged(facts, {}, cluster)), clusters.LAYERS
-    )
+    return verified(clusters.with_pods(clusters.judged(facts, {}, cluster)), clusters.LAYERS)
 
 
 def k3s_troubles() -> str:
-    source = "context default of /home/anna/.kube/k3s.yaml"
-    refused = unreachable(
-        Server("https://127.0.0.1:6443", source), ConnectionRefusedError("Connection refused")
-    )
-    return clusters.said(refused)
+    kubeconfig = "/home/anna/.kube/k3s.yaml"
+    try:
+        Client(Connection(kubeconfig=kubeconfig))
+    except KubeError as error:
+        missing = error
+    server = Server("https://127.0.0.1:6443", f"context default of {kubeconfig}")
+    refused = unreachable(server, ConnectionRefusedError("Connection refused"))
+    return clusters.said(missing, refused)
 
 
 def labels_table() -> str:
@@ -178,9 +181,7 @@ def labels_conflict() -> str:
     cluster = Labelled(GPU1)
     cluster.nodes[GPU1]["metadata"]["labels"]["accelerator"] = "a100"
     owned = FieldConflict("metadata.labels.accelerator", "kubectl-label")
-    cluster.failures["apply", GPU1] = [
-        KubeError("conflict", status=409, field_conflicts=(owned,))
-    ]
+    cluster.failures["apply", GPU1] = [KubeError("conflict", status=409, field_conflicts=(owned,))]
     requests = read_requests({GPU1: {"labels": {"accelerator": "nvidia-a100", **MARKER}}})
     wrong = failure(Labeller(cluster, Settings("kubegpu.nodes"), False)(requests))
     assert wrong is not None
@@ -211,7 +212,7 @@ def sharing_refused() -> str:
     facts = {GPU2: clusters.facts_of(L4)}
     plans = [clusters.plugin(facts, given, {GPU2: "shared16"})]
     for one in wrong:
-        configs = {"shared4": {"sharing": {"timeSlicing": {"resources": [one]}}}}
+        configs = {"shared2": {"sharing": {"timeSlicing": {"resources": [one]}}}}
         plans.append(clusters.plugin(facts, {"nvidia_device_plugin_configs": configs}))
     return clusters.said(*(plan["text"] for plan in plans))
 
@@ -227,10 +228,10 @@ def mig_troubles() -> str:
     return clusters.said(*(text for reasons in texts for text in reasons[:1]))
 
 
-def dra_table(version: str) -> str:
+def dra_plan(version: str) -> dict[str, Any]:
     given = clusters.variables("dra", "group_vars/all.yml")
     cluster = release(version, daemonsets=[objects.daemonset()])
-    return clusters.table(nvidia_dra_driver=clusters.dra({"gpu1": node(**READY)}, given, cluster))
+    return clusters.dra({"gpu1": node(**READY)}, given, cluster)
 
 
 def monitoring_table() -> str:
@@ -254,9 +255,9 @@ def monitored(exporters: bool) -> dict[str, list[LayerResult]]:
     ready = {"conditions": [{"type": "Ready", "status": "True"}],
              "containerStatuses": [{"name": "dcgm-exporter", "ready": True, "restartCount": 0,
                                     "state": {"running": {}}}]}  # fmt: skip
-    for node in nodes:
+    for name in nodes:
         cluster.objects["pods"].append(
-            objects.pod(f"kubegpu-dcgm-exporter-{node[3]}", node, namespace="kubegpu",
+            objects.pod(f"kubegpu-dcgm-exporter-{name[3]}", name, namespace="kubegpu",
                         labels={"app": "exporter"}, status=ready)
         )  # fmt: skip
     cluster.log = "".join(
@@ -319,8 +320,8 @@ OUTPUTS: Mapping[str, Output] = {
     "sharing-refused": sharing_refused,
     "mig-plan": Plan({GPU1: A100_DRIVEN}),
     "mig-troubles": mig_troubles,
-    "dra-cluster": lambda: dra_table("1.34"),
-    "dra-refused": lambda: dra_table("1.20"),
+    "dra-cluster": lambda: clusters.table(nvidia_dra_driver=dra_plan("1.34")),
+    "dra-refused": lambda: clusters.said(dra_plan("1.20")["text"]),
     "monitoring-cluster": monitoring_table,
     "monitoring-verify": lambda: monitoring_verify(True),
     "monitoring-troubles": lambda: monitoring_verify(False),
