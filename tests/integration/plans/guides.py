@@ -27,6 +27,8 @@ from typing import Any, Union
 
 import yaml
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LayerResult
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import complete
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report import verification
@@ -56,7 +58,8 @@ class Plan:
     :param machines: the tree of each host that is shown, by its name in the guide's inventory.
     :param variables: what the commands of the guide set with ``-e``, or a mistake to show.
     :param files: files of the controller that are there, relative to the inventory.
-    :param only: the key of the rows whose texts are shown instead of the table, such as ``why``.
+    :param only: what of the plan's JSON is shown instead of the table: keys with dots, such as
+        ``driver.reasons``; several with a comma between them are a line for each host.
     :param alone: the title of another table that the run prints. It needs a run of its own.
     """
 
@@ -119,13 +122,15 @@ def make(wanted: Mapping[str, Output], texts: Mapping[str, str], folder: Path) -
     own: dict[str, Machine] = {}
     variables: dict[str, dict[str, Any]] = {}
     made = {}
+    read: dict[str, dict[str, dict[str, Any]]] = {}
     for name, output in wanted.items():
         if not isinstance(output, Plan):
             made[name] = output()
             continue
         place = folder / name
         place.mkdir()
-        known = variables_of(texts[name], place)
+        known = read.get(texts[name]) or variables_of(texts[name], place)
+        read[texts[name]] = known
         its = {host: {**known[host], **output.variables} for host in output.machines}
         for file in output.files:
             for root in (folder, place):
@@ -156,7 +161,7 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 
 def _planned(rows: Sequence[Mapping[str, Any]], only: str) -> str:
     if only:
-        return "\n".join(paragraph(text, WIDTH) for text in notes(rows, only, "node"))
+        return "\n".join(line for row in rows for line in _values(row, only.split(", ")))
     plays = yaml.safe_load((REPOSITORY / "playbooks" / "plan.yml").read_text(encoding="utf-8"))
     (shown,) = [
         task["kubegpu.nodes.fleet_table"]
@@ -169,6 +174,26 @@ def _planned(rows: Sequence[Mapping[str, Any]], only: str) -> str:
         for one in shown["columns"]
     ]
     return table(shown["title"], columns, rows, shown["notes"])
+
+
+def _values(row: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
+    found = []
+    for key in keys:
+        value: Any = row
+        for part in key.split("."):
+            value = value[part]
+        found.append(value)
+    if isinstance(found[0], dict):
+        return sorted(found[0])
+    if isinstance(found[0], list):
+        return [paragraph(f"{row['node']}: {text}", WIDTH) for text in found[0]]
+    return ["  ".join([row["node"], *found])]
+
+
+def message(finding: Finding | KubegpuError) -> str:
+    """Return what a failed task says of a finding."""
+    text = finding.message if isinstance(finding, Finding) else str(finding)
+    return paragraph(text, WIDTH)
 
 
 def table(
