@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kubernetes' own schemas take the objects that the guides show."""
+"""The objects in guides are valid, and kubespray's variable is that of the example."""
 
 from __future__ import annotations
 
@@ -35,6 +35,15 @@ def test_an_object_in_a_guide_is_valid(one):
     version = "resource.k8s.io/v1" if "resourceClaims" in one["spec"] else one["apiVersion"]
     for release in RELEASES[version]:
         kubernetes_validate.validate(one, release, strict=True)
+
+
+def test_the_guide_of_kubespray_has_the_variable_of_the_example():
+    text = (REPOSITORY / "docs/docsite/rst/guide_kubespray.rst").read_text(encoding="utf-8")
+    shown = [yaml.safe_load(textwrap.dedent(block)) for block in _YAML.findall(text)]
+    variables = REPOSITORY / "playbooks/examples/inventories/kubespray/group_vars"
+    assert yaml.safe_load((variables / "all/containerd.yml").read_text()) in shown
+    cluster = yaml.safe_load((variables / "k8s_cluster/gpu.yml").read_text())
+    assert any(one.items() <= cluster.items() for one in shown)
 
 
 def test_guides_have_objects():
