@@ -124,10 +124,12 @@ def _series(
         elif len(targets) > 1:
             examples = examples[:1]
         for example in examples:
-            legend = _FIELD.sub(
-                lambda match, of=example: of.get(match[1], ""), target["legendFormat"]
-            )
-            found.append((" ".join(legend.split()), _curve(title, len(found))))
+            # A label that an example does not have, such as that of MIG, leaves nothing.
+            words = [
+                example.get(word, "") if at % 2 else word
+                for at, word in enumerate(_FIELD.split(target["legendFormat"]))
+            ]
+            found.append((" ".join("".join(words).split()), _curve(title, len(found))))
     return found
 
 
