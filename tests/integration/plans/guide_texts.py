@@ -129,6 +129,7 @@ def secure_boot() -> str:
 def _with_driver(version: str, **changes: Any) -> dict[str, Any]:
     return working(
         driver__loaded=version, driver__installed=version,
+        container_toolkit__cdi_spec={"path": "/var/run/cdi/nvidia.yaml", "driver_version": version},
         **{"driver__userland": version, "nvml__driver_version": version, **changes},
     )  # fmt: skip
 
@@ -207,7 +208,7 @@ def jobs_left() -> str:
     return message(hosts.left_over(REQUEST, JOBS))
 
 
-REQUEST = Request("node1", "drained", "gpu-upgrade", timeout=86400)
+REQUEST = Request("node1", "drained", "gpu-upgrade", timeout=87300)
 JOBS = Decision(waiting=({"namespace": "slurm", "name": "job 4711"},))
 
 
