@@ -49,6 +49,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance import types as pods_types
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.record import Record as MigRecord
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.restore import plan_restore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.state import Usage
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Pods
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Request as MigRequest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt import AptFormat
@@ -310,7 +312,7 @@ def mig_hidden() -> str:
         "mig": {"waiting": {}},
     }
     record = MigRecord(found={"GPU-0": []}, addresses={"GPU-0": "0000:07:00.0"})
-    plan = plan_restore(node, record, MigRequest(), None, None)
+    plan = plan_restore(node, record, MigRequest(), Usage(), Pods())
     return "\n".join(paragraph(text, WIDTH) for text in plan.reasons)
 
 
