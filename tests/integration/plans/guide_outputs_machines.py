@@ -49,7 +49,7 @@ def with_packages(machine: Machine, packages: Mapping[str, str]) -> Machine:
 
 def with_toolkit(machine: Machine, driver: str) -> Machine:
     """Return the machine as a run has left it with the toolkit, for Docker."""
-    key = "/etc/apt/keyrings/kubegpu-nvidia-container-toolkit.asc"
+    key = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
     entry = "Types: deb\nURIs: https://nvidia.github.io/libnvidia-container/stable/deb/amd64\n"
     daemon = {"runtimes": {"nvidia": {"args": [], "path": "/usr/bin/nvidia-container-runtime"}}}
     more = {
@@ -74,20 +74,22 @@ def changed(machine: Machine, now: str, previous: Mapping[str, Any]) -> Machine:
     return with_packages(having(replace(machine, files=files), {RECORD: json.dumps(record)}), names)
 
 
-A10 = Machine((nvidia("0000:3b:00.0", "2236", "1482"),), UBUNTU_2404)
-WORKSTATION = replace(MACHINES["rtx4090-workstation"], files={**UBUNTU_2404, **DOCKER, **NOUVEAU})
-GUEST = having(MACHINES["a10-2q"], {})
+# Ubuntu without the kernel that does not run yet.
+UBUNTU = {path: text for path, text in UBUNTU_2404.items() if "6.8.0-87" not in path}
+A10 = Machine((nvidia("0000:3b:00.0", "2236", "1482"),), UBUNTU)
+WORKSTATION = replace(MACHINES["rtx4090-workstation"], files={**UBUNTU, **DOCKER, **NOUVEAU})
+GUEST = with_toolkit(MACHINES["a10-2q"], "535.129.03")
 IMAGE = by_runfile(having(A10, CONTAINERD), "580.95.05", "open")
 SET_UP = with_toolkit(A10, "580.126.09")
 BACK = changed(SET_UP, "580.126.09", {"version": "580.95.05", "source": "distro"})
 OTHER_SOURCE = changed(SET_UP, "580.126.09", {"version": "580.95.05", "source": "runfile"})
-DEBIAN = Machine((nvidia("0000:3b:00.0", "1bb3", "11d8"),), {**DEBIAN_12, **SECURE})
+DEBIAN = Machine((nvidia("0000:3b:00.0", "1bb3", "11d8"),), {**DEBIAN_12, **SECURE, **CONTAINERD})
 H100 = replace(MACHINES["h100x8"], files={**ROCKY_9})
+MI300 = replace(MACHINES["mi300x8"], functions=MACHINES["mi300x8"].functions[:6])
 BARE_AMD = replace(
-    MACHINES["mi300x8"],
+    MI300,
     functions=tuple(
-        replace(one, driver=None) if one.vendor == "1002" else one
-        for one in MACHINES["mi300x8"].functions
+        replace(one, driver=None) if one.vendor == "1002" else one for one in MI300.functions
     ),
 )
 PREVIOUS = {"nvidia_driver_version": "previous"}
@@ -97,9 +99,7 @@ NO_KEY = {"nvidia_driver_repository": {"key_file": "files/cuda.gpg"}}
 OUTPUTS: Mapping[str, Output] = {
     "docker-plan": Plan({"gpu1.example.com": WORKSTATION}),
     "docker-verified": texts.docker_verified,
-    "docker-none": Plan(
-        {"gpu1.example.com": replace(WORKSTATION, files=UBUNTU_2404)}, only="warnings"
-    ),
+    "docker-none": Plan({"gpu1.example.com": replace(WORKSTATION, files=UBUNTU)}, only="warnings"),
     "docker-not-restarted": texts.docker_not_restarted,
     "docker-image-newer": texts.docker_image_newer,
     "toolkit-plan": Plan({"gpu1": IMAGE}),
@@ -112,7 +112,9 @@ OUTPUTS: Mapping[str, Output] = {
     "back-source": Plan({"gpu1": OTHER_SOURCE}, PREVIOUS, only="driver.reasons"),
     "back-mismatch": texts.not_reloaded,
     "secure-plan": Plan(
-        {"ubuntu1": having(A10, SECURE), "debian1": DEBIAN},
+        {"ubuntu1": having(A10, {**SECURE, **CONTAINERD}), "debian1": DEBIAN},
+        {"nvidia_driver_dkms": "auto"},
+        only="driver.reasons",
     ),
     "secure-dkms": Plan({"debian1": DEBIAN}, {"nvidia_driver_dkms": True}, only="warnings"),
     "secure-key": texts.secure_boot,
@@ -145,14 +147,14 @@ OUTPUTS: Mapping[str, Output] = {
     "closed-dkms": texts.no_dkms,
     "amd-plan": Plan(
         {
-            "mi300-1": MACHINES["mi300x8"],
+            "mi300-1": MI300,
             "mi300-2": having(BARE_AMD, DOCKER),
             "flex-1": MACHINES["intel-flex"],
             "web1": MACHINES["none"],
         }
     ),
     "amd-verified": texts.amd_verified,
-    "amd-no-driver": Plan({"mi300-1": BARE_AMD}, only="why"),
+    "amd-no-driver": Plan({"mi300-1": having(BARE_AMD, DOCKER)}, only="warnings"),
     "amd-blocked": texts.amd_blocked,
     "amd-refused": Plan({"mi300-1": BARE_AMD}, {"amd_container_toolkit_enabled": True}, only="why"),
     "out-waiting": texts.pods_waiting,
@@ -172,7 +174,7 @@ OUTPUTS: Mapping[str, Output] = {
     "slurm-invalid": texts.invalid_registration,
     "slurm-fabric": texts.fabric_not_ready,
     "slurm-versions": texts.fabric_versions,
-    "collection-plan": Plan({"gpu1": BACK}),
+    "collection-plan": Plan({"gpu1": by_runfile(SET_UP, "580.126.09", "open")}),
     "collection-variable": texts.unknown_variable,
     "collection-record": texts.newer_record,
     "collection-damaged": texts.damaged_record,

@@ -49,6 +49,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance import types as pods_types
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.record import Record as MigRecord
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.restore import plan_restore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.state import Usage
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Pods
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Request as MigRequest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt import AptFormat
@@ -129,6 +131,7 @@ def secure_boot() -> str:
 def _with_driver(version: str, **changes: Any) -> dict[str, Any]:
     return working(
         driver__loaded=version, driver__installed=version,
+        container_toolkit__cdi_spec={"path": "/var/run/cdi/nvidia.yaml", "driver_version": version},
         **{"driver__userland": version, "nvml__driver_version": version, **changes},
     )  # fmt: skip
 
@@ -207,7 +210,7 @@ def jobs_left() -> str:
     return message(hosts.left_over(REQUEST, JOBS))
 
 
-REQUEST = Request("node1", "drained", "gpu-upgrade", timeout=86400)
+REQUEST = Request("node1", "drained", "gpu-upgrade", timeout=87300)
 JOBS = Decision(waiting=({"namespace": "slurm", "name": "job 4711"},))
 
 
@@ -309,7 +312,7 @@ def mig_hidden() -> str:
         "mig": {"waiting": {}},
     }
     record = MigRecord(found={"GPU-0": []}, addresses={"GPU-0": "0000:07:00.0"})
-    plan = plan_restore(node, record, MigRequest(), None, None)
+    plan = plan_restore(node, record, MigRequest(), Usage(), Pods())
     return "\n".join(paragraph(text, WIDTH) for text in plan.reasons)
 
 

@@ -39,7 +39,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import
     render,
 )
 from tests.integration.plans import machines, playbook
-from tests.tools.environments import REPOSITORY
+from tests.tools.environments import REPOSITORY, collections
 from tests.unit.fixtures.machines import Machine
 
 GUIDES = REPOSITORY / "docs" / "docsite" / "rst"
@@ -148,7 +148,8 @@ def make(wanted: Mapping[str, Output], texts: Mapping[str, str], folder: Path) -
     for name, output in wanted.items():
         if name not in made and isinstance(output, Plan):
             rows = [run.rows[f"{name}.{host}"] for host in output.machines]
-            short = {f"{name}.": "", f"{folder}/": ""}
+            # Where a person has the inventory, and where the run was started.
+            short = {f"{name}.": "", str(folder): "/home/ops/site", str(collections()): "/home/ops"}
             made[name] = _planned(json.loads(_replaced(json.dumps(rows), short)), output.only)
     return made
 
@@ -186,7 +187,9 @@ def _values(row: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
     if isinstance(found[0], dict):
         return sorted(found[0])
     if isinstance(found[0], list):
-        return [paragraph(f"{row['node']}: {text}", WIDTH) for text in found[0]]
+        # A plan has the lines of its reasons, of which some belong to the one before.
+        text = re.sub(r"\0(?=Seen: |Next step: )", "\n", "\0".join(found[0]))
+        return [paragraph(f"{row['node']}: {one}", WIDTH) for one in text.split("\0")]
     return ["  ".join([row["node"], *found])]
 
 
