@@ -23,13 +23,18 @@ from typing import Any
 
 from ansible import constants
 from ansible.cli.adhoc import AdHocCLI
+from ansible.cli.inventory import InventoryCLI
 from ansible.cli.playbook import PlaybookCLI
 from ansible.plugins import loader
 
 # What a run imports later is imported here.
 for _name in ("executor.module_common", "executor.task_executor", "plugins.strategy.linear"):
     importlib.import_module(f"ansible.{_name}")
-_PROGRAMS = {"ansible": AdHocCLI, "ansible-playbook": PlaybookCLI}
+_PROGRAMS = {
+    "ansible": AdHocCLI,
+    "ansible-inventory": InventoryCLI,
+    "ansible-playbook": PlaybookCLI,
+}
 
 
 def _serve(connection: socket.socket) -> None:

@@ -129,6 +129,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("docs/diagnose.md", _ALWAYS | {"unit"}),
     ("docs/pictures/*", _ALWAYS | {"unit"}),
     ("docs/docsite/*.py", _ALWAYS | {"sanity"}),
+    ("docs/docsite/rst/*", _ALWAYS | {"controller"}),
     ("docs/examples*", _ALWAYS | {"controller"}),
     ("docs/*", _ALWAYS),
     ("changelogs/*", _ALWAYS),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +29,10 @@ class Plan:
     screen: str
     rows: dict[str, dict[str, Any]]
 
-    def table(self) -> list[str]:
+    def table(self, title: str = "What site would do, and why") -> list[str]:
         """Return the lines of the table and of the notes below it."""
         lines = self.screen.splitlines()
-        start = lines.index("What site would do, and why")
+        start = lines.index(title)
         end = next(at for at in range(start, len(lines)) if lines[at].startswith("ok: ["))
         return lines[start:end]
 
@@ -47,13 +48,19 @@ def run(
     dest = inventory.parent / "plan.json"
     dest.unlink(missing_ok=True)
     requests = json.dumps({"kubegpu_plan_file": str(dest), **variables})
-    argv = [
-        str(BIN / "ansible-playbook"), "-i", str(inventory), name,
-        "--extra-vars", requests, *arguments,
-    ]  # fmt: skip
+    done = ansible(
+        "ansible-playbook", "-i", str(inventory), name, "--extra-vars", requests, *arguments,
+        width=width,
+    )  # fmt: skip
+    rows = json.loads(dest.read_text(encoding="utf-8")) if dest.exists() else []
+    return Plan(done.returncode, done.stdout + done.stderr, {row["node"]: row for row in rows})
+
+
+def ansible(program: str, *arguments: str, width: int = 100) -> subprocess.CompletedProcess[str]:
+    """Run a program of Ansible's that finds this checkout as the collection."""
     place = collections()
-    done = ansible_process.run(
-        argv,
+    return ansible_process.run(
+        [str(BIN / program), *arguments],
         env={
             **os.environ,
             "PATH": f"{BIN}:{os.environ['PATH']}",
@@ -67,5 +74,3 @@ def run(
         cwd=place,
         timeout=TIMEOUT,
     )
-    rows = json.loads(dest.read_text(encoding="utf-8")) if dest.exists() else []
-    return Plan(done.returncode, done.stdout + done.stderr, {row["node"]: row for row in rows})

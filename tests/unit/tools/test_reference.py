@@ -12,11 +12,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from plugins.module_utils._monitoring.dashboard import PANELS
 from plugins.plugin_utils._variables_data import PLAYBOOK_VARIABLES, with_keys
-from tests.tools import picture, reference
+from tests.tools import dashboard, picture, reference
 from tests.tools.environments import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
+SVG = "{http://www.w3.org/2000/svg}"
 PICTURES = sorted((DOCS / "pictures").glob("*.txt"))
 
 
@@ -78,27 +80,32 @@ def test_the_pictures_of_the_architecture_are_up_to_date():
         assert "_verify<" in drawn
 
 
+def test_the_picture_of_the_dashboard_has_all_its_panels():
+    drawn = dashboard.picture()
+    assert dashboard.PICTURE.read_text(encoding="utf-8") == drawn, "python -m tests.tools.dashboard"
+    texts = [one.text for one in ElementTree.fromstring(drawn).iter(f"{SVG}text")]
+    assert {panel.title for panel in PANELS} <= set(texts)
+    assert "Drawn from the dashboard's JSON with example values" in texts
+
+
 def test_an_arrow_past_a_row_has_a_place_in_it():
     edges = (
         "flowchart TD\n    a[first] --> b & c\n    b --> d[(_d: last)]\n    a --> d\n    c --> d\n"
     )
     root = ElementTree.fromstring(picture.draw_flow(edges))
-    lines = [one.get("points").split() for one in root.iter("{http://www.w3.org/2000/svg}polyline")]
+    lines = [one.get("points").split() for one in root.iter(f"{SVG}polyline")]
     assert sorted(map(len, lines)) == [2, 2, 2, 2, 4]
     past = next(points[1] for points in lines if len(points) == 4)
     assert past.split(",")[0] not in {
         points[-1].split(",")[0] for points in lines if len(points) == 2
     }
-    texts = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    texts = [one.text for one in root.iter(f"{SVG}text")]
     assert texts == ["first", "b", "c", "_d: last"]
 
 
 def test_a_picture_is_xml_with_each_cell_in_its_column():
     root = ElementTree.fromstring(picture.draw("$ plan <x>\n\nNode  Why\n----  ---\ngpu1  a & b\n"))
-    cells = [
-        (one.text, float(one.get("x")), int(one.get("y")))
-        for one in root.iter("{http://www.w3.org/2000/svg}text")
-    ]
+    cells = [(one.text, float(one.get("x")), int(one.get("y"))) for one in root.iter(f"{SVG}text")]
     assert [text for text, *_place in cells] == [
         "$ plan <x>", "Node", "Why", "----", "---", "gpu1", "a & b",
     ]  # fmt: skip
