@@ -54,8 +54,8 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     },
     FAIL_ON: {
         "type": "str", "choices": list(PLAN_FAIL_ON), "shown": "never",
-        "description": "With which plan a host fails in C(plan). C(refuse) is a refusal, C(change) a "
-        "refusal or a change.",
+        "description": "With which plan a host fails in C(plan). C(refuse) is a refusal, C(change) "
+        "a refusal or a change.",
     },
     "kubegpu_plan_file": {
         "type": "path", "shown": "kubegpu-plan.json",
