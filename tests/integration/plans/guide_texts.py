@@ -226,7 +226,7 @@ def _record(text: str) -> str:
         try:
             StateStore(str(path))
         except KubegpuError as error:
-            return message(error).replace(name, "/var/lib/kubegpu")
+            return paragraph(str(error).replace(name, "/var/lib/kubegpu"), WIDTH)
     raise ValueError("the record was read")
 
 

@@ -83,6 +83,11 @@ def outputs(text: str) -> list[str]:
     return [found[1] or "" for found in _TEXT.finditer(text)]
 
 
+def without_outputs(text: str) -> str:
+    """Return what a guide itself says."""
+    return _TEXT.sub("", text)
+
+
 def files_of(text: str) -> dict[str, str]:
     """Return the files of the inventory that a guide shows; a file may be shown in parts."""
     files: dict[str, str] = {}

@@ -71,7 +71,8 @@ def unknown(text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_a_guide_names_is_there(text: str) -> None:
-    assert unknown(text) == []
+    # An output may show a mistake.
+    assert unknown(guides.without_outputs(text)) == []
 
 
 def test_what_is_not_there_would_be_seen() -> None:
