@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_builtin
-short_description: Run a module of Ansible's own on a node, and take no facts from it
+short_description: Run a module of Ansible's own on a node, and take no facts from it (internal)
 version_added: 0.1.0
 description:
   - Runs one of five modules of Ansible's own on the node. The root user of a node can add facts to

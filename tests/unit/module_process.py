@@ -27,11 +27,17 @@ def run_module(main, arguments, *, check=False, diff=True):
     warnings._global_deprecations.clear()
     # A module makes its temporary folder itself, and removes it when its process ends: not here.
     with tempfile.TemporaryDirectory(prefix="kubegpu-module-") as folder:
-        internal = {name: arguments[name] for name in arguments if name.startswith("_")}
+        ansible = {name: one for name, one in arguments.items() if name.startswith("_ansible_")}
+        internal = {
+            name: one
+            for name, one in arguments.items()
+            if name.startswith("_") and name not in ansible
+        }
         sent = {**internal.pop("_internal", {}), **internal}
         given = {
             **{name: arguments[name] for name in arguments if not name.startswith("_")},
             **({"_internal": sent} if sent else {}),
+            **ansible,
             "_ansible_check_mode": check,
             "_ansible_diff": diff,
             "_ansible_tmpdir": folder,

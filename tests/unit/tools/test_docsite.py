@@ -36,5 +36,5 @@ def test_what_is_internal():
     }
     assert named == {
         "fleet_bundle", "fleet_report", "fleet_table", "fleet_variables", "gpu_node_texts",
-        "node_reboot", "runfile_download", "runtime_configuration",
+        "node_builtin", "node_reboot", "runfile_download", "runtime_configuration",
     }  # fmt: skip

@@ -90,13 +90,13 @@ def plan_phase(context: Context) -> dict[str, Any]:
     if context.diff:
         result["diff"] = diff
     if context.present:
-        needed = changed or plan.change
+        needed = bool(changed or plan.change)
         sets = package_calls.install_calls(plan) if needed else []
         runfile = runfile_to_run(plan, record)
     else:
         # A pending change is undone by the records of the package sets.
         foreign = plan.action == "remove" and not record.managed and not interrupted
-        needed = changed or record.managed or foreign
+        needed = bool(changed or record.managed or foreign)
         sets = (
             package_calls.removal_calls(plan)
             if foreign

@@ -64,7 +64,7 @@ def test_rows_from_plan_to_table():
 
 
 def test_words_that_the_filters_do_not_know_are_named():
-    with pytest.raises(AnsibleFilterError, match="'colour' is none of facts, nvidia"):
+    with pytest.raises(AnsibleFilterError, match="'colour' is none of any, unread, facts, nvidia"):
         call(gpu_hosts, ["a"], {}, "colour")
     with pytest.raises(AnsibleFilterError, match="'colour' is none of plan, plan_failures"):
         call(gpu_report, ["a"], "colour", {})

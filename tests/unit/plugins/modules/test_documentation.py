@@ -29,7 +29,14 @@ MAIN = ("gpu_node_facts", "nvidia_driver", "containerd_runtime", "docker_runtime
         "nvidia_mig")  # fmt: skip
 LEAST = 6
 # They run on the controller only: there is no argument spec.
-ACTIONS = {"fleet_bundle", "fleet_report", "fleet_table", "fleet_variables", "node_reboot"}
+ACTIONS = {
+    "fleet_bundle",
+    "fleet_report",
+    "fleet_table",
+    "fleet_variables",
+    "node_builtin",
+    "node_reboot",
+}
 BLOCKS = ("block", "rescue", "always")
 KEYWORDS = {
     "become", "check_mode", "delegate_to", "diff", "failed_when", "loop", "name", "notify",
