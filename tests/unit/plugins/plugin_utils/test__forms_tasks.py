@@ -29,8 +29,11 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms_data import (
 )
 from tests.unit.fixtures.answers import broken
 
-CALL = {"module": "ansible.builtin.apt", "arguments": {"name": ["a=1"], "state": "present"}}
-GOOD = {
+CALL: dict[str, Any] = {
+    "module": "ansible.builtin.apt",
+    "arguments": {"name": ["a=1"], "state": "present"},
+}
+GOOD: dict[str, Any] = {
     "package_set": {"calls": [CALL], "named": [], "streams": {}},
     "nvidia_driver": {"needed": True, "sets": [], "dkms": "", "runfile": None},
     "cuda_toolkit": {"needed": True, "sets": [], "runfiles": [{"version": "12.8"}]},
