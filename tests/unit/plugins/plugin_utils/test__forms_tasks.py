@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.manager import Changes
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.registry import MANAGERS
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import (
@@ -26,8 +29,11 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms_data import (
 )
 from tests.unit.fixtures.answers import broken
 
-CALL = {"module": "ansible.builtin.apt", "arguments": {"name": ["a=1"], "state": "present"}}
-GOOD = {
+CALL: dict[str, Any] = {
+    "module": "ansible.builtin.apt",
+    "arguments": {"name": ["a=1"], "state": "present"},
+}
+GOOD: dict[str, Any] = {
     "package_set": {"calls": [CALL], "named": [], "streams": {}},
     "nvidia_driver": {"needed": True, "sets": [], "dkms": "", "runfile": None},
     "cuda_toolkit": {"needed": True, "sets": [], "runfiles": [{"version": "12.8"}]},
@@ -70,7 +76,7 @@ def test_no_form_raises(module):
 def test_the_form_has_every_call_of_a_package_manager(tool):
     """With each kind of change there is, alone and with the others; as JSON, as it arrives."""
     for changes in every_change():
-        calls = json.loads(json.dumps(MANAGERS[tool](None).tasks(changes, 600)))
+        calls = json.loads(json.dumps(MANAGERS[tool](no_command).tasks(changes, 600)))
         assert tasks_fault("package_set", {**GOOD["package_set"], "calls": calls}) == ""
 
 
@@ -79,15 +85,19 @@ def test_the_form_has_nothing_that_no_package_manager_is_asked_for():
         call
         for made in MANAGERS.values()
         for changes in every_change()
-        for call in made(None).tasks(changes, 600)
+        for call in made(no_command).tasks(changes, 600)
     ]
     assert {name for call in calls for name in call["arguments"]} == PACKAGE_ARGUMENTS
 
 
 def every_change():
     """Yield changes that have one kind, and those that have every kind."""
-    kinds = {one.name: ("a",) for one in fields(Changes)}
+    kinds: dict[str, Any] = {one.name: ("a",) for one in fields(Changes)}
     kinds.update(install={"a": "1", "b": None}, replacing=True)
     yield from (Changes(**{name: value}) for name, value in kinds.items())
     yield Changes(**kinds)
     yield Changes(**{**kinds, "replacing": False})
+
+
+def no_command(argv: Sequence[str], **_options: Any) -> Result:
+    raise AssertionError(f"{argv} was run")
