@@ -21,6 +21,8 @@ from ._fact_names import FACT, refusal
 _READS = "gpu_node_facts"
 # Set by the playbook that shows refused hosts: it reads them too, for their rows.
 READS_REFUSED = "__kubegpu_reads_refused"
+# Those that return the fact gpu_node: the verification reads the node again.
+_RETURN_FACT = (_READS, "gpu_node_verify")
 # Ansible acts on these keys of a result, as if a task of the playbook said so.
 _ACTED_ON = ("ansible_facts", "ansible_stats", "add_host", "add_group")
 _INTERNAL = ("_ansible_facts", "_ansible_delegated_vars")
@@ -61,7 +63,7 @@ def taken_over(name: str, result: dict[str, Any], own: Mapping[str, Any]) -> dic
         if key not in _ACTED_ON and not key.startswith(_INTERNAL)
     }
     facts = dict(own)
-    if _short(name) == _READS and isinstance(given, Mapping) and FACT in given:
+    if _short(name) in _RETURN_FACT and isinstance(given, Mapping) and FACT in given:
         facts[FACT] = given[FACT]
     if facts:
         kept["ansible_facts"] = facts

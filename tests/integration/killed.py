@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from tests.testbed.nodes import execute
 # The full tier kills a few runs; a release is tried with more.
 POINTS = int(os.environ.get("KUBEGPU_KILL_POINTS", "3"))
 SEED = int(os.environ.get("KUBEGPU_KILL_SEED", "20261127"))
+_VICTIMS = ("controller", "controller without its workers", "node")
 _PATIENCE = 900
 # Seconds in which a worker without its controller ends what it does on the node.
 _OF_WORKERS = 120
@@ -144,43 +147,72 @@ def assert_same(found: str, right: str, what: str) -> None:
 
 
 def kill_at_random_points(
-    start: Callable[[int], Started],
+    start: Callable[[int, Node], Started],
     survived: Callable[[int, str], None],
-    node: Node,
+    nodes: Sequence[Node],
     *,
-    seconds: tuple[float, float],
+    seconds: Mapping[str, tuple[float, float]],
 ) -> list[str]:
     """Kill runs, each at a random moment, and look after each.
 
-    :param start: begins the run of a number.
-    :param survived: lets the next run do its work and checks what is there; gets the number, and
-        what was done as a text for messages.
-    :param seconds: first and last moment, counted from a run's start.
+    In a round each node has a run, a moment and a victim of its own. One run for all nodes comes
+    next: a start of Ansible and what is waited for in it are paid for once.
+
+    :param start: begins the run of a round's number on one node.
+    :param survived: lets the next run do its work on all nodes and checks what is there; gets the
+        round's number, and what was done as a text for messages.
+    :param seconds: first and last moment by the node's name, counted from a run's start.
     :returns: what was done, a line for each point.
     """
     dice = random.Random(SEED)
-    done = []
-    for number in range(POINTS):
-        moment = dice.uniform(*seconds)
-        victim = ("controller", "controller without its workers", "node")[number % 3]
-        run = start(number)
-        run.until(moment)
-        ended = " (had ended)" if run.ended() else ""
-        if victim == "node":
-            killed = execute(node, "python3", "-c", _ON_NODE).strip() if not ended else "0"
-            run.wait()
-            what = f"{number}: {killed} processes of the node after {moment:.1f} s{ended}"
-        else:
-            living = run.kill(workers=victim == "controller")
-            what = f"{number}: {victim} after {moment:.1f} s{ended}"
-            deadline = time.monotonic() + _OF_WORKERS
-            while not _gone(living) and time.monotonic() < deadline:
-                time.sleep(0.2)
-            # One that was forked just then waits for its controller for ever, as Ansible has it.
-            for pid in living:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        print(what, flush=True)
-        done.append(what)
-        survived(number, f"{what}\n{run.text}")
+    done: list[str] = []
+    for turn in range(math.ceil(POINTS / len(nodes))):
+        chosen = nodes[: POINTS - len(done)]
+        plan = [
+            (one, dice.uniform(*seconds[one.name]), _VICTIMS[(turn + place) % len(_VICTIMS)])
+            for place, one in enumerate(chosen)
+        ]
+
+        def point(given: tuple[Node, float, str], turn: int = turn) -> tuple[str, str]:
+            node, moment, victim = given
+            run = start(turn, node)
+            return _kill_one(run, node, moment, victim), run.text
+
+        began = time.monotonic()
+        with ThreadPoolExecutor(max_workers=len(plan)) as pool:
+            points = list(pool.map(point, plan))
+        killed = time.monotonic()
+        for number, (what, _text) in enumerate(points, len(done)):
+            done.append(f"{number}: {what}")
+            print(done[-1], flush=True)
+        survived(turn, "\n".join(f"{what}\n{text}" for what, text in points))
+        after = time.monotonic()
+        print(f"killed {killed - began:.0f} s, the next run {after - killed:.0f} s", flush=True)
     return done
+
+
+def _kill_one(run: Started, node: Node, moment: float, victim: str) -> str:
+    """Kill a run at its moment; return what was done, once nothing of it works any more."""
+    run.until(moment)
+    ended = " (had ended)" if run.ended() else ""
+    if victim == "node":
+        killed = execute(node, "python3", "-c", _ON_NODE).strip() if not ended else "0"
+        run.wait()
+        return f"{killed} processes of {node.name} after {moment:.1f} s{ended}"
+    living = run.kill(workers=victim == "controller")
+    deadline = time.monotonic() + _OF_WORKERS
+    while not _gone(living) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    # One that was forked just then waits for its controller for ever, as Ansible has it.
+    for pid in living:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return f"{victim} of {node.name} after {moment:.1f} s{ended}"
+
+
+def whole_runs(start: Callable[[int, Node], Started], nodes: Sequence[Node]) -> list[Started]:
+    """Runs that nobody kills, side by side as those that are killed; return them ended."""
+    runs = [start(0, node) for node in nodes]
+    with ThreadPoolExecutor(max_workers=len(runs)) as pool:
+        list(pool.map(Started.wait, runs))
+    return runs

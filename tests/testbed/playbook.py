@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.testbed.paths import BUILD, INVENTORY, REPOSITORY
-from tests.testbed.shell import TestbedError, stream
+from tests.testbed.shell import TestbedError, say, stream
 
 _RECAP = re.compile(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.M)
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+# Lines of Ansible of which a person reads none: headings, and tasks that went well or were skipped.
+_HEADING = re.compile(r"(?:PLAY|TASK|RUNNING HANDLER) (?:\[.*\]|RECAP) \*+$")
+_WENT_WELL = re.compile(r"(?:ok|changed|skipping|included): ")
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,22 @@ class Recap:
     """Of each node, how many tasks changed something."""
 
     changed: dict[str, int]
+
+
+class Quiet:
+    """Whether a line of a playbook is shown: tables, progress and failures are."""
+
+    def __init__(self) -> None:
+        self._empty = True
+
+    def __call__(self, line: str) -> bool:
+        text = _COLOURS.sub("", line).rstrip()
+        if _HEADING.match(text) or _WENT_WELL.match(text):
+            return False
+        # One empty line of those between the headings.
+        repeated = self._empty and not text
+        self._empty = not text
+        return not repeated
 
 
 def play(name: str, *arguments: str) -> Recap:
@@ -43,7 +62,9 @@ def play(name: str, *arguments: str) -> Recap:
         },
         cwd=BUILD,
         log=log,
+        shown=Quiet(),
     )
+    say(f"all of its output: {log}")
     if status != 0:
         raise TestbedError(f"kubegpu.nodes.{name} failed; its output is in {log}")
     recap = _RECAP.findall(_COLOURS.sub("", text))

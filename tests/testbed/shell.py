@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 _STARTED = time.monotonic()
@@ -74,8 +74,12 @@ def stream(
     environment: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     log: Path | None = None,
+    shown: Callable[[str], bool] = lambda _line: True,
 ) -> tuple[int, str]:
-    """Run a command whose output a person follows; gives exit status and the whole output."""
+    """Run a command whose output a person follows; gives exit status and the whole output.
+
+    :param shown: whether a line is shown; the log has all of them.
+    """
     lines: list[str] = []
     with subprocess.Popen(
         list(argv),
@@ -88,8 +92,9 @@ def stream(
         cwd=cwd,
     ) as process:
         for line in process.stdout or ():
-            sys.stdout.write(line)
-            sys.stdout.flush()
+            if shown(line):
+                sys.stdout.write(line)
+                sys.stdout.flush()
             lines.append(line)
     text = "".join(lines)
     if log is not None:

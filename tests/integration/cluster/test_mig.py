@@ -110,6 +110,24 @@ class Bed:
             "spec": {
                 "terminationGracePeriodSeconds": 0,
                 "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
+                # With the strategy single other nodes offer the same resource.
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [
+                                {
+                                    "matchFields": [
+                                        {
+                                            "key": "metadata.name",
+                                            "operator": "In",
+                                            "values": [self.name],
+                                        }
+                                    ]
+                                }
+                            ]
+                        }
+                    }
+                },
                 "containers": [
                     {
                         "name": "main",

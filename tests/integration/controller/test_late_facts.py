@@ -136,3 +136,39 @@ def test_such_facts_between_playbooks_cost_their_host_only(tmp_path, monkeypatch
     run = nodes.play(nodes.own("own.yml", plays), own, "--tags", "labels", everywhere=CLUSTER)
     assert run.status == 2 and "gpu1 has facts with names of variables" in run.words(), run.screen
     assert run.hosts("node_gpu_label") == ["gpu2"], run.screen
+
+
+@pytest.mark.parametrize("inject", ["true", "false"])
+def test_a_late_fact_does_not_change_where_a_cluster_is_asked(tmp_path, monkeypatch, inject):
+    """The variable of the inventory is a template, and the fact has the name that it uses."""
+    monkeypatch.setenv("ANSIBLE_INJECT_FACT_VARS", inject)
+    nodes = Nodes(tmp_path)
+    merged = "({'kubegpu_kube': kubegpu_kube} | kubegpu.nodes.cluster_connection(hostvars['gpu1']))"
+    shown = [
+        "raw {{ kubegpu_kube.host }}",
+        "host {{ CONNECTION.host }}",
+        "token {{ CONNECTION.token == 'A-SECRET' }}",
+        "kept {{ __kubegpu_variables.connections }}",
+    ]
+    tasks = [
+        {"ansible.builtin.ping": {}},
+        *({"ansible.builtin.debug": {"msg": one.replace("CONNECTION", merged)}} for one in shown),
+    ]
+    plays = [
+        {"import_playbook": "kubegpu.nodes.groups"},
+        {"hosts": "all", "gather_facts": False, "tasks": tasks},
+    ]
+    own = evil(tmp_path, "ping", facts={"address_of_cluster": "https://of-the-node.example"})
+    given = {
+        "kubegpu_kube": {
+            "host": "{{ address_of_cluster | default('https://cluster.example') }}",
+            "token": "{{ token_of_cluster }}",
+        },
+        "token_of_cluster": "A-SECRET",
+    }
+    run = nodes.play(nodes.own("own.yml", plays), {"gpu1": own}, "-vv", everywhere=given)
+    assert run.status == 0, run.screen
+    late = "https://of-the-node.example" if inject == "true" else "https://cluster.example"
+    assert f"raw {late}" in run.screen, run.screen
+    assert "host https://cluster.example" in run.screen and "token True" in run.screen, run.screen
+    assert "kept {" in run.screen and "A-SECRET" not in run.screen

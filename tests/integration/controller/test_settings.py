@@ -144,22 +144,57 @@ def test_a_condition_that_leaves_out_the_first_host_is_told(nodes, condition):
     assert run.status == 0 and run.hosts("nvidia_driver") == ["gpu3"], run.screen
 
 
-@pytest.mark.full("amd_device_plugin", why="another role")
-@pytest.mark.parametrize(
-    "role", ["gpu_node_labels", "nvidia_device_plugin", "amd_device_plugin", "gpu_verify"]
-)
+ROLES = (
+    "gpu_node_labels", "nvidia_device_plugin", "amd_device_plugin", "gpu_verify",
+    "nvidia_dra_driver", "gpu_diagnose", "gpu_report",
+    "gpu_upgrade plan", "gpu_upgrade main", "gpu_acceptance plan", "gpu_acceptance report",
+)  # fmt: skip
+
+
+@pytest.mark.full(ROLES[2], *ROLES[4:], why="other roles")
+@pytest.mark.parametrize("role", ROLES)
 def test_a_condition_at_a_role_that_leaves_out_the_first_host_is_told(nodes, role):
     """The labels were applied to no node at all, with exit status 0."""
+    run = without_the_first(nodes, role, CLUSTER)
+    assert run.status == 2 and ended(run)[0] == ["gpu3"], run.screen
+    words = run.words()
+    told = "The condition (when) of the role does not apply to cpu1, the first host"
+    assert told in words, run.screen
+    assert "ansible.builtin.include_role" in words
+
+
+@pytest.mark.full(why="the same roles")
+@pytest.mark.parametrize("role", [*ROLES[-6:-3], "gpu_acceptance plan"])
+def test_a_condition_that_leaves_out_the_first_host_is_told_without_a_cluster(nodes, role):
+    run = without_the_first(nodes, role, {})
+    assert run.status == 2 and ended(run)[0] == ["gpu3"], run.screen
+    assert "The condition (when) of the role does not apply to cpu1" in run.words(), run.screen
+
+
+@pytest.mark.full(why="another role")
+def test_what_a_role_includes_runs_once_on_the_first_host_that_the_condition_leaves(nodes):
+    run = without_the_first(nodes, "gpu_monitoring", CLUSTER)
+    assert run.hosts("gpu_cluster_info") == ["gpu3"], run.screen
+
+
+def without_the_first(nodes, role, cluster):
+    """Run a role, or an entry point of it, with a condition that leaves out the first host."""
+    name, _blank, entry = role.partition(" ")
+    imported = {"name": f"kubegpu.nodes.{name}", **({"tasks_from": entry} if entry else {})}
+    condition = "inventory_hostname is match('gpu')"
     play = {
         "hosts": "all",
         "gather_facts": False,
-        "roles": [{"role": f"kubegpu.nodes.{role}", "when": "inventory_hostname is match('gpu')"}],
+        "vars": {"gpu_upgrade_plan": {"hosts": {}}} if entry == "main" else {},
+        "tasks": [
+            {"kubegpu.nodes.gpu_node_facts": {}},
+            {"ansible.builtin.import_role": imported, "when": condition},
+        ],
     }
-    run = nodes.play(nodes.own("role.yml", [play]), {"cpu1": {}, "gpu3": {}}, everywhere=CLUSTER)
-    assert run.status == 2 and ended(run)[0] == ["gpu3"], run.screen
-    words = run.words()
-    assert "The condition (when) of the role does not apply to cpu1, the first host" in words
-    assert "ansible.builtin.include_role" in words
+    enabled = {"nvidia_dra_driver_enabled": True, "gpu_monitoring_enabled": True}
+    return nodes.play(
+        nodes.own("role.yml", [play]), {"cpu1": {}, "gpu3": {}}, everywhere={**enabled, **cluster}
+    )
 
 
 def test_two_names_of_one_machine_are_refused_and_the_others_get_their_work(nodes):

@@ -10,19 +10,27 @@ packages of the driver, DKMS, the GPU and the functions of the kernel are stand-
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 
 import pytest
 
-from tests.integration.drivers.steps import ETC, dpkg_is_consistent, shell
+from tests.integration.drivers.steps import ETC
 from tests.integration.drivers.test_upgrade import NEW, OLD, faulty, variables
-from tests.integration.fleet.playbooks import play
-from tests.integration.killed import LEFT, Started, assert_same, kill_at_random_points
+from tests.integration.fleet.playbooks import on_nodes, play
+from tests.integration.killed import (
+    LEFT,
+    Started,
+    assert_same,
+    kill_at_random_points,
+    whole_runs,
+)
 
-NODE = "drv-up1"
+NAMES = ("drv-up1", "drv-up2", "drv-up3")
+ALL = ":".join(NAMES)
 pytestmark = [
-    pytest.mark.xdist_group(NODE),
+    pytest.mark.xdist_group(NAMES[0]),
     pytest.mark.full(why="minutes; test_faults and test_upgrade kill at chosen points"),
 ]
 
@@ -33,20 +41,32 @@ LOOK = (
 )
 
 
-def look(node):
-    """What is on the node, whose record is whole."""
-    assert isinstance(json.loads(shell(node, "cat /var/lib/kubegpu/state.json")), dict)
-    return shell(node, LOOK)
+def look():
+    """What is on the nodes, whose records are whole."""
+    for text in on_nodes("cat /var/lib/kubegpu/state.json", ALL).values():
+        assert isinstance(json.loads(text), dict)
+    return on_nodes(LOOK, ALL)
+
+
+def assert_as(right, folder, what):
+    """The nodes are as a whole run leaves them; the controller has reports and nothing torn."""
+    found = look()
+    for name in NAMES:
+        assert_same(found[name], right[name], f"{name}: {what}")
+    assert not any(on_nodes("dpkg --audit", ALL).values()), what
+    names = {path.name for path in folder.iterdir() if not path.name.startswith("screen-")}
+    assert names <= {f"killed-{name}.json" for name in NAMES}, what
 
 
 @pytest.fixture(scope="module")
-def node(fleet):
-    return fleet[NODE]
+def nodes(fleet):
+    return [fleet[name] for name in NAMES]
 
 
 def upgrade(version):
-    given = variables(version, gpu_upgrade_file=os.devnull)
-    return play("upgrade", "--limit", NODE, variables=given, timeout=1800)
+    """All nodes in one batch, whose ends are each one's own."""
+    given = variables(version, gpu_upgrade_file=os.devnull, gpu_upgrade_canary=len(NAMES))
+    return play("upgrade", "--limit", ALL, variables=given, timeout=1800)
 
 
 def upgraded(version):
@@ -55,10 +75,10 @@ def upgraded(version):
 
 
 @pytest.fixture(scope="module")
-def right(node):
-    """What each version leaves where nothing disturbs."""
+def right(nodes):
+    """What each version leaves on each node where nothing disturbs."""
     tags = ("--tags", "driver,toolkit,runtime")
-    run = play("site", *tags, "--limit", NODE, variables=variables(OLD), timeout=1800)
+    run = play("site", *tags, "--limit", ALL, variables=variables(OLD), timeout=1800)
     assert run.status == 0, run.output
     # From here on each version has been there once: what stays of a removed package is there.
     for version in (NEW, OLD):
@@ -66,65 +86,65 @@ def right(node):
     found = {}
     for version in (NEW, OLD):
         upgraded(version)
-        found[version] = look(node)
+        found[version] = look()
     return found
 
 
-def test_an_upgrade_that_is_killed_converges(node, right, tmp_path):
+def begin(folder, number, node, version):
+    """Start an upgrade of one node."""
+    report = folder / f"killed-{node.name}.json"
+    return Started(
+        "upgrade", "--limit", node.name, screen=folder / f"screen-{number}-{node.name}",
+        variables=variables(version, gpu_upgrade_file=str(report)),
+    )  # fmt: skip
+
+
+def test_an_upgrade_that_is_killed_converges(nodes, right, tmp_path):
     """One version and the other in turn; what was begun is finished."""
 
     def target(number):
         return (NEW, OLD)[number % 2]
 
-    def start(number):
-        report = tmp_path / "killed.json"
-        given = variables(target(number), gpu_upgrade_file=str(report))
-        return Started(
-            "upgrade", "--limit", NODE, variables=given, screen=tmp_path / f"screen-{number}"
-        )
+    def start(number, node):
+        return begin(tmp_path, number, node, target(number))
 
     def survived(number, what):
         run = upgrade(target(number))
         assert run.status == 0, f"{what}\n{run.output}"
-        assert dpkg_is_consistent(node), what
-        assert_same(look(node), right[target(number)], what)
+        assert_as(right[target(number)], tmp_path, what)
         again = upgrade(target(number))
-        assert again.status == 0 and again.stats[NODE]["changed"] == 0, f"{what}\n{again.output}"
-        assert {path.name for path in tmp_path.iterdir() if "screen" not in path.name} <= {
-            "killed.json"
-        }, what
+        changed = {name: one["changed"] for name, one in again.stats.items()}
+        assert again.status == 0 and not any(changed.values()), f"{what}\n{again.output}"
 
-    begin = Started(
-        "upgrade",
-        "--limit",
-        NODE,
-        screen=tmp_path / "screen-whole",
-        variables=variables(NEW, gpu_upgrade_file=os.devnull),
-    )
-    assert begin.wait() == 0, begin.text
-    whole = begin.lasted
+    whole = whole_runs(start, nodes)
+    for run in whole:
+        assert run.wait() == 0, run.text
     upgraded(OLD)
-    kill_at_random_points(start, survived, node, seconds=(1, whole))
+    seconds = {node.name: (1, run.lasted) for node, run in zip(nodes, whole, strict=True)}
+    kill_at_random_points(start, survived, nodes, seconds=seconds)
 
 
-def test_a_rollback_that_is_killed_converges(node, right, tmp_path):
+def test_a_rollback_that_is_killed_converges(nodes, right, tmp_path):
     """The new driver finds a fault in each run; the earlier one is there at the end of the next."""
 
-    def start(number):
-        given = variables(NEW, gpu_upgrade_file=str(tmp_path / "killed.json"))
-        return Started(
-            "upgrade", "--limit", NODE, variables=given, screen=tmp_path / f"screen-{number}"
-        )
+    def start(number, node):
+        return begin(tmp_path, number, node, NEW)
 
     def survived(_number, what):
         run = upgrade(NEW)
         assert run.status == 2, f"{what}\n{run.output}"
-        assert dpkg_is_consistent(node), what
-        assert_same(look(node), right[OLD], what)
+        assert_as(right[OLD], tmp_path, what)
 
     upgraded(OLD)
-    with faulty(node, NEW):
-        whole = start(0)
-        assert whole.wait() == 2, whole.text
+    with contextlib.ExitStack() as stack:
+        for node in nodes:
+            stack.enter_context(faulty(node, NEW))
+        whole = whole_runs(start, nodes)
+        for run in whole:
+            assert run.wait() == 2, run.text
         # The change takes about as long as the way back.
-        kill_at_random_points(start, survived, node, seconds=(0.45 * whole.lasted, whole.lasted))
+        seconds = {
+            node.name: (0.45 * run.lasted, run.lasted)
+            for node, run in zip(nodes, whole, strict=True)
+        }
+        kill_at_random_points(start, survived, nodes, seconds=seconds)

@@ -18,7 +18,13 @@ import time
 import pytest
 
 from tests.integration.fleet.playbooks import on_nodes, play, run_module
-from tests.integration.killed import LEFT, Started, assert_same, kill_at_random_points
+from tests.integration.killed import (
+    LEFT,
+    Started,
+    assert_same,
+    kill_at_random_points,
+    whole_runs,
+)
 from tests.unit.fixtures.health_node import smi_document, smi_gpu
 
 pytestmark = pytest.mark.full(why="reads nodes of test_site.py; the causes are unit tests by name")
@@ -221,9 +227,9 @@ def test_a_bundle_that_is_killed_is_whole_or_the_earlier_one(converged, started,
     bundle, found = folder / "bundle.tar.gz", folder / "diagnosis.json"
     asked = {"gpu_diagnose_file": str(found), "gpu_diagnose_bundle_file": str(bundle)}
 
-    def start(number):
+    def start(number, where):
         return Started(
-            "diagnose", "--limit", WHOLE, variables=asked, screen=tmp_path / f"screen-{number}"
+            "diagnose", "--limit", where.name, variables=asked, screen=tmp_path / f"screen-{number}"
         )
 
     def is_whole():
@@ -236,7 +242,8 @@ def test_a_bundle_that_is_killed_is_whole_or_the_earlier_one(converged, started,
             listed = {one["name"] for one in json.loads(content.pop("MANIFEST.json"))["files"]}
             assert listed == set(content)
 
-    whole = start(0)
+    node = next(one for one in started if one.name == WHOLE)
+    (whole,) = whole_runs(start, [node])
     assert whole.wait() == 0, whole.text
     names = {path.name for path in folder.iterdir()}
     assert names == {bundle.name, found.name}
@@ -250,5 +257,4 @@ def test_a_bundle_that_is_killed_is_whole_or_the_earlier_one(converged, started,
         assert {path.name for path in folder.iterdir()} == names, what
         assert_same(on_nodes(LEFT, WHOLE)[WHOLE], before, what)
 
-    node = next(one for one in started if one.name == WHOLE)
-    kill_at_random_points(start, survived, node, seconds=(0.5, whole.lasted))
+    kill_at_random_points(start, survived, [node], seconds={WHOLE: (0.5, whole.lasted)})

@@ -149,14 +149,13 @@ def outcomes(report):
     return {host: one["outcome"] for host, one in report["hosts"].items()}
 
 
-def test_hosts_with_docker_are_upgraded_and_a_killed_run_is_finished(containers, nodes, tmp_path):
+def test_hosts_with_docker_are_upgraded_and_a_killed_run_is_finished(containers, tmp_path):
     report = tmp_path / "report.json"
     predicted, told = upgrade(report, "--check")
     assert predicted.status == 0, predicted.output
     assert outcomes(told) == each("planned") and on_nodes(LOOK, NODES) == containers
     assert on_nodes(LEFT, NODES) == each("")
 
-    nodes.converged = True
     # The containers of the canary are stopped; then the controller dies.
     argv = [str(BIN / "ansible-playbook"), "-i", str(INVENTORY), "kubegpu.nodes.upgrade", *LIMIT]
     given = {**VARIABLES, "gpu_upgrade_file": str(report), "gpu_upgrade_soak": 3600}
@@ -254,9 +253,8 @@ LOOK_AT_SLURM = f"""
 """
 
 
-def test_the_playbook_drains_and_resumes_a_node_of_slurm(cluster, nodes, tmp_path):
+def test_the_playbook_drains_and_resumes_a_node_of_slurm(cluster, tmp_path):
     """A job ends before the change; a node that a person drained before stays drained after it."""
-    nodes.converged = True
     hook = tmp_path / "look.yml"
     hook.write_text(LOOK_AT_SLURM, encoding="utf-8")
     on_nodes("cd /tmp && sbatch --wrap 'sleep 15' -o /dev/null", "gpu1")

@@ -17,7 +17,13 @@ import time
 import pytest
 
 from tests.integration.fleet.playbooks import ETC, on_nodes, play
-from tests.integration.killed import LEFT, Started, assert_same, kill_at_random_points
+from tests.integration.killed import (
+    LEFT,
+    Started,
+    assert_same,
+    kill_at_random_points,
+    whole_runs,
+)
 from tests.testbed import inventory, repository
 from tests.testbed.engine import docker
 from tests.testbed.fleet import chosen
@@ -225,16 +231,16 @@ LAYOUTS = {
 PARTITIONED = f"({ETC}); {LEFT}; systemctl is-enabled kubegpu-mig"
 
 
-def test_partitioning_that_is_killed_converges(node, fleet, tmp_path):
+def test_partitioning_that_is_killed_converges(node, tmp_path):
     """Three layouts in turn, killed at random points; the next run has that of a whole one."""
     names = list(LAYOUTS)
 
     def asked(number):
         return {"nvidia_mig_config": names[number % len(names)]}
 
-    def start(number):
+    def start(number, where):
         return Started(
-            "site", "--tags", "mig", "--limit", NODE, variables=asked(number),
+            "site", "--tags", "mig", "--limit", where.name, variables=asked(number),
             screen=tmp_path / f"screen-{number}",
         )  # fmt: skip
 
@@ -257,7 +263,6 @@ def test_partitioning_that_is_killed_converges(node, fleet, tmp_path):
         again = site(**asked(number))
         assert again.status == 0 and again.stats[NODE]["changed"] == 0, f"{what}\n{again.output}"
 
-    whole = start(0)
+    (whole,) = whole_runs(start, [node])
     assert whole.wait() == 0, whole.text
-    where = next(one for one in fleet if one.name == NODE)
-    kill_at_random_points(start, survived, where, seconds=(0.5, whole.lasted))
+    kill_at_random_points(start, survived, [node], seconds={NODE: (0.5, whole.lasted)})

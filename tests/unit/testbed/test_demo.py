@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed import demo, engine, mirror
+from tests.testbed import demo, engine, mirror, playbook
 from tests.testbed.fleet import FLEET
 from tests.testbed.shell import TestbedError
 
@@ -30,6 +30,39 @@ def test_the_commands_work_without_docker_or_ansible_of_the_machine(monkeypatch,
     ansible, docker = demo._hints(FLEET)
     assert Path(shlex.split(ansible)[0]).is_file()
     assert docker == f"/opt/bin/docker {expected} -it {FLEET[0].container} bash"
+
+
+def test_the_demo_shows_tables_progress_and_failures():
+    output = """
+PLAY [Plan the nodes] *********
+
+TASK [kubegpu.nodes.nvidia_driver : Plan the driver] ****
+ok: [gpu1]
+skipping: [gpu2]
+
+PLAY [Plan AMD] *****
+skipping: no hosts matched
+
+TASK [Show what would be done, and why] *****
+
+What site would do, and why
+
+Node  Change
+----  ------
+gpu1  -
+changed: [gpu1] => (item=x)
+fatal: [gpu2]: FAILED! => {"msg": "no"}
+gpu1: packages, 10 s
+
+PLAY RECAP ****
+gpu1 : ok=2    changed=0    unreachable=0    failed=0
+"""
+    quiet = playbook.Quiet()
+    assert [line for line in output.splitlines() if quiet(line)] == [
+        "What site would do, and why", "", "Node  Change", "----  ------", "gpu1  -",
+        'fatal: [gpu2]: FAILED! => {"msg": "no"}', "gpu1: packages, 10 s", "",
+        "gpu1 : ok=2    changed=0    unreachable=0    failed=0",
+    ]  # fmt: skip
 
 
 def test_without_an_archive_in_its_sources_the_machine_is_told(monkeypatch):

@@ -46,6 +46,8 @@ class Summary:
     [
         (FACTS, {"gpu_node": {"gpus": []}}),
         ("gpu_node_facts", {"gpu_node": {"gpus": []}}),
+        # It reads the node again, for what follows it.
+        ("kubegpu.nodes.gpu_node_verify", {"gpu_node": {"gpus": []}}),
         ("kubegpu.nodes.gpu_node_health", None),
         ("kubegpu.nodes.package_set", None),
         ("other.collection.gpu_facts", None),

@@ -2,17 +2,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the phase plan of a module returns for its action has a closed form."""
+"""What the phase plan of a module returns for its action has a closed form.
+
+tests/unit/module_process.py compares the form with what each run of a module returns.
+"""
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import fields
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.manager import Changes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.registry import MANAGERS
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import (
     tasks_failure,
     tasks_fault,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms_data import (
+    PACKAGE_ARGUMENTS,
 )
 from tests.unit.fixtures.answers import broken
 
@@ -54,3 +64,30 @@ def test_another_form_is_a_fault(module, tasks):
 def test_no_form_raises(module):
     for seed in range(200):
         tasks_fault(module, broken({module: GOOD[module]}, random.Random(seed)).get(module))
+
+
+@pytest.mark.parametrize("tool", MANAGERS)
+def test_the_form_has_every_call_of_a_package_manager(tool):
+    """With each kind of change there is, alone and with the others; as JSON, as it arrives."""
+    for changes in every_change():
+        calls = json.loads(json.dumps(MANAGERS[tool](None).tasks(changes, 600)))
+        assert tasks_fault("package_set", {**GOOD["package_set"], "calls": calls}) == ""
+
+
+def test_the_form_has_nothing_that_no_package_manager_is_asked_for():
+    calls = [
+        call
+        for made in MANAGERS.values()
+        for changes in every_change()
+        for call in made(None).tasks(changes, 600)
+    ]
+    assert {name for call in calls for name in call["arguments"]} == PACKAGE_ARGUMENTS
+
+
+def every_change():
+    """Yield changes that have one kind, and those that have every kind."""
+    kinds = {one.name: ("a",) for one in fields(Changes)}
+    kinds.update(install={"a": "1", "b": None}, replacing=True)
+    yield from (Changes(**{name: value}) for name, value in kinds.items())
+    yield Changes(**kinds)
+    yield Changes(**{**kinds, "replacing": False})

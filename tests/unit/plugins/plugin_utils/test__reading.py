@@ -114,6 +114,12 @@ def test_one_machine_under_two_names_and_what_only_looks_like_it():
     assert second["why"] == "one machine with gpu3"
     assert first["message"].startswith("gpu3 and gpu3.example.com are one machine")
     assert "--limit 'all:!gpu3.example.com'" in first["message"]
+    # Nothing tells a copied identity from a second name: the message names both.
+    assert "or a machine answers with the identity of another one" in first["message"]
+    seen = f"Seen: machine id {ONE['machine_id']}, boot id {ONE['boot_id']} of all of them."
+    assert seen in first["message"]
+    assert "leave out the one whose own /proc/sys/kernel/random/boot_id" in first["message"]
+    assert first["message"] == second["message"]
 
 
 @pytest.mark.parametrize(
