@@ -107,7 +107,7 @@ def check_kind(url: str, manager: str | None, variable: str, ends: str = "") -> 
     raise Refusal(
         f"{variable}.url is a repository of {kind} packages ({last.group().strip('/')}), and this "
         f"node installs packages with {manager}.",
-        f"give hosts with {manager} an address of their own, such as by group_vars: {right}.",
+        f"give hosts with {manager} another address, for example in group_vars: {right}.",
         addresses(url, True),
     )
 

@@ -211,7 +211,8 @@ def _container_fault(
             "container_failed",
             f"{container.method} failed (exit status {result.rc}).",
             shorten(text),
-            "Try it manually on the node; the journal of the runtime may say more.",
+            "See journalctl --unit containerd (or docker, crio) on the node, and start such a "
+            "container there manually.",
         )
         return explain_one(text, otherwise, **known)
     return _wrong_output(node, container, result.stdout, text)

@@ -93,7 +93,7 @@ def by_runfile(machine: Machine, version: str, kernel_module: str = "proprietary
 
 def main(arguments: Iterable[str]) -> int:
     folders = list(arguments)
-    if len(folders) != 1:
+    if len(folders) != 1 or folders[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
     print(write(Path(folders[0]), {name: MACHINES[name] for name in THIRTEEN}))
