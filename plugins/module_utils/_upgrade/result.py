@@ -228,8 +228,8 @@ def rows(data: Object) -> list[dict[str, Any]]:
         if outcome in KEPT and not one["began"]:
             # It may have been cordoned, and not released since.
             notes.append(
-                "nothing on it was changed, and it may be cordoned. Next step: run the upgrade again; "
-                "or release it with -e gpu_upgrade_release=true"
+                "nothing on it was changed, and it may be cordoned. Next step: run the upgrade "
+                "again; or release it with -e gpu_upgrade_release=true"
             )
         elif outcome in KEPT:
             notes.append(
