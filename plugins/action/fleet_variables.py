@@ -44,7 +44,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._specifications impo
     role_options,
 )
 
-_NEXT_STEP = f"Next step: correct the name; {UNKNOWN} (warn, fail, ignore) says what follows."
+_NEXT_STEP = f"Next step: correct the name; set {UNKNOWN} to fail or ignore to change this."
 _OPTIONS = {
     "hosts": {"type": "list", "elements": "str", "required": True},
     "reads": {"type": "bool", "default": False},

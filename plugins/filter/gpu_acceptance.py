@@ -16,7 +16,7 @@ description:
   - V(hosts) returns the hosts that are tested, V(leaving) those that are drained, V(released) those
     that are released.
   - V(taken) returns what is wrong with the maintenance of a host.
-  - V(before_tests) returns what blocks a host that was taken out of work, V(begun) what its record
+  - V(before_tests) returns what blocks a host that was drained, V(begun) what its record
     has while its tests run.
   - V(judge) returns the result of a host, V(record) what its record keeps of it.
   - V(marks) returns labels, annotations and taints of the node of a host, and the keys of taints

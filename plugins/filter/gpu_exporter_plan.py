@@ -32,7 +32,7 @@ options:
     default: true
   manage_repository:
     description: Whether the repository is set up. An entry that is there and trusted, the driver's
-      included, stays as it is.
+      included, is left unchanged.
     type: bool
     default: true
   repository_name:

@@ -38,12 +38,12 @@ options:
       - V(work) selects hosts on which the roles P(kubegpu.nodes.nvidia_driver#role),
         P(kubegpu.nodes.cuda_toolkit#role) or P(kubegpu.nodes.nvidia_container_toolkit#role) have
         something to do according to their plans; V(parts) those for which a MIG layout or a CUDA
-        toolkit is asked for, or on which these roles installed a CUDA toolkit; V(runtimes) those on
+        toolkit is requested, or on which these roles installed a CUDA toolkit; V(runtimes) those on
         which the modules of container runtimes have to be called for it; V(partitions) those of a
         cluster with a MIG layout to change, and V(mig_teardown) those whose record has a MIG layout
         to restore; V(waiting) those whose batch was not started.
       - V(amd_enabled) selects hosts with AMD GPUs for which AMD's driver or container toolkit is
-        asked for, V(amd_work) those on which the plan of P(kubegpu.nodes.amd_driver#role) or
+        requested, V(amd_work) those on which the plan of P(kubegpu.nodes.amd_driver#role) or
         P(kubegpu.nodes.amd_container_toolkit#role) changes something, and V(amd_teardown) those
         that have a part of them.
       - V(failed) selects hosts with the fact C(kubegpu_failure), which the playbooks set, and
@@ -57,14 +57,14 @@ options:
         (C(gpu_monitoring_enabled)), V(monitoring_work) those on which the plan of
         P(kubegpu.nodes.gpu_monitoring#role) changes something, V(scraped) those whose plan is no
         refusal, and V(exporter) those on which this collection has set one up.
-      - V(dra_enabled) selects hosts for which the DRA driver is asked for
+      - V(dra_enabled) selects hosts for which the DRA driver is requested
         (C(nvidia_dra_driver_enabled)), and V(cluster_parts) those for which a cluster gets
         monitoring (C(gpu_monitoring_enabled)) or the device plugin of AMD or Intel.
       - V(groups) returns the inventory groups of the hosts with facts, which are C(kubegpu_) with
         each vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
         C(kubegpu_none)), C(kubegpu_gpu) for any of these vendors, C(kubegpu_cluster) if its
         variable C(kubegpu_kube) has C(kubeconfig) or C(host), and C(kubegpu_monitored) if it gets
-        an exporter of its own. A host with a wrong value of a variable, as
+        its own exporter. A host with a wrong value of a variable, as
         M(kubegpu.nodes.fleet_variables) found it and the playbook C(kubegpu.nodes.groups) keeps it,
         is in C(kubegpu_refused) and C(kubegpu_failed) instead. A host with a folder for reports
         (C(kubegpu_report_dir)) is in C(kubegpu_reported) as well. A host is in C(kubegpu_monitored)

@@ -167,7 +167,7 @@ def gpu_report(
     unknown = [layer for layer in options.get("layers") or () if layer not in LAYERS]
     if unknown:
         raise AnsibleFilterError(
-            f"gpu_report: there is no layer {', '.join(unknown)}. Next step: name some of "
+            f"gpu_report: unknown layer {', '.join(unknown)}. Next step: name some of "
             f"{', '.join(LAYERS)}."
         )
     return TABLES[what](hosts, hostvars, **options)

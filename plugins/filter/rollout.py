@@ -73,7 +73,7 @@ EXAMPLES = r"""
   tasks:
     - name: Install the driver
       block:
-        - name: Bring the node to the plan
+        - name: Apply the plan
           ansible.builtin.import_role:
             name: kubegpu.nodes.nvidia_driver
       rescue:

@@ -94,7 +94,7 @@ reasons:
   type: list
   elements: str
   sample:
-    - nvidia-container-cli.no-cgroups is false, asked for is true.
+    - nvidia-container-cli.no-cgroups is false, requested is true.
 diff:
   description: The changed lines of the file with context. Secrets are masked.
   returned: with diff mode

@@ -209,7 +209,7 @@ RETURN = r"""
 restart_required:
   description:
     - Whether the running containerd has not loaded the current files. It describes the daemon, not
-      this run, and stays V(true) until a restart. containerd has no reload as dockerd has.
+      this run, and remains V(true) until a restart. containerd has no reload as dockerd has.
   returned: success
   type: bool
   sample: true

@@ -81,7 +81,7 @@ RETURN = r"""
 restart_required:
   description:
     - Whether the running CRI-O has not loaded the current files. It describes the daemon, not this
-      run, and stays V(true) until a restart.
+      run, and remains V(true) until a restart.
   returned: success
   type: bool
   sample: true
@@ -118,7 +118,7 @@ reasons:
   returned: success
   type: list
   elements: str
-  sample: ["crio.runtime.runtimes.nvidia.runtime_type is not set, asked for is \"pod\"."]
+  sample: ["crio.runtime.runtimes.nvidia.runtime_type is not set, requested is \"pod\"."]
 diff:
   description: The changes of each file with surrounding lines. Secrets are redacted.
   returned: with diff mode

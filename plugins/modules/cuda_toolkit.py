@@ -21,13 +21,13 @@ description:
     loader and of the login shells.
   - Then checks the version of each compiler and compiles a small program, which needs no GPU.
   - Records the previous state on the node, which O(state=absent) restores. Toolkits that are no
-    longer listed in O(versions) stay until then, with a warning.
+    longer listed in O(versions) remain until then, with a warning.
   - Makes the same decisions as the filter P(kubegpu.nodes.cuda_toolkit_plan#filter).
 options:
   state:
     description:
       - V(absent) removes the toolkits that this module installed from packages and runfiles, and
-        restores the link and the files. Toolkits that were installed before stay.
+        restores the link and the files. Toolkits that were installed before are kept.
     type: str
     choices: [present, absent]
     default: present

@@ -146,7 +146,7 @@ RETURN = r"""
 restart_required:
   description:
     - Whether the running dockerd needs a restart, because a reload does not apply the file, or
-      for C(--gpus). It describes the daemon, not this run, and stays V(true) until a restart.
+      for C(--gpus). It describes the daemon, not this run, and remains V(true) until a restart.
   returned: success
   type: bool
   sample: true
@@ -165,7 +165,7 @@ restarted:
 reload_required:
   description:
     - Whether the running dockerd has other runtimes or another default than the file, which a
-      reload applies. It describes the daemon, not this run, and stays V(true) until a reload.
+      reload applies. It describes the daemon, not this run, and remains V(true) until a reload.
   returned: success
   type: bool
   sample: false

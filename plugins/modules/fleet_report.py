@@ -72,7 +72,7 @@ attributes:
     support: full
   idempotent:
     description: >-
-      C(changed) is whether the report says something else of the fleet than the one in O(dest).
+      C(changed) is whether the report differs from the one in O(dest).
       The files are always written, because they have the time of the report.
     support: full
   platform:

@@ -16,7 +16,7 @@ description:
     changed, and releases the host afterwards. For nodes of a Kubernetes cluster use
     M(kubegpu.nodes.gpu_node_maintenance), whose states and results are the same.
   - A node of Slurm is drained with a reason of this collection, and its jobs are waited for. It is
-    resumed only if the drain is still this maintenance's. A node that was drained before stays
+    resumed only if the drain is still this maintenance's. A node that was drained before remains
     drained.
   - Containers are waited for, or stopped and started again, the same ones, see O(containers).
     Before the first one is stopped, all are recorded, so that the next run of an interrupted

@@ -196,7 +196,7 @@ ansible_facts:
             - C(virtual_function) is V(true) for an SR-IOV function of a card on its host.
             - C(vgpu.guest) is V(true) for a virtual GPU of this guest, with version and branch of
               the host's driver. It is V(null) if only root can read it.
-            - C(vgpu.licence) (license) is V(null) for a whole GPU, or if the driver does not tell.
+            - C(vgpu.licence) (license) is V(null) for a whole GPU, or if it is not reported.
               Otherwise it has C(product), C(status) in the driver's words, C(state) and C(expiry)
               (an ISO time, or V(null)). C(state) is V(licensed), V(grace) (unlicensed, and not yet
               slowed down), V(unlicensed) or V(unknown). C(pynvml) reports V(unlicensed) for both.

@@ -15,7 +15,7 @@ description:
     afterwards. One call serves many nodes, side by side.
   - Pods are evicted, so that their budgets (PodDisruptionBudget) count. An eviction that a budget
     forbids is tried again until O(timeout). The findings name the pod, the budget and its numbers.
-  - Static pods, pods of DaemonSets and finished pods stay. Pods without a controller and pods with
+  - Static pods, pods of DaemonSets and finished pods are kept. Pods without a controller and with
     data on the node's disk are refused unless O(unmanaged) and O(local_data) allow them.
   - A node is refused before anything is changed if one of its pods can never leave. For this the
     module asks the API server for each eviction by a dry run.
@@ -84,7 +84,7 @@ options:
   pods:
     description:
       - V(gpu) takes off pods that requested GPUs, parts of GPUs or MIG devices, also in init
-        containers or by resource claims. Other pods stay.
+        containers or by resource claims. Other pods are kept.
       - V(all) takes off pods without GPUs as well. Use it before a reboot, and if pods use GPUs
         that they did not request.
     type: str
@@ -101,7 +101,7 @@ options:
     default: false
   keep_labels:
     description: >-
-      Pods with all of these labels stay, and do not hold up the drain. Without any label, the
+      Pods with all of these labels are kept, and do not hold up the drain. Without any label, the
       option has no effect.
     type: dict
     default: {kubegpu.nodes/maintenance: keep}
@@ -340,7 +340,7 @@ nodes:
       sample: []
     kept:
       description: >-
-        Pods that stay, with the same keys. C(why) is V(label), V(static) or V(daemonset). Pods
+        Pods that are kept, with the same keys. C(why) is V(label), V(static) or V(daemonset). Pods
         without GPUs that O(pods=gpu) leaves are omitted.
       returned: always
       type: list
@@ -349,7 +349,7 @@ nodes:
                 why: daemonset}]
     without_request:
       description: >-
-        Pods that stay and may use GPUs that they did not request, so that the driver cannot be
+        Pods that remain and may use GPUs that they did not request, so that the driver cannot be
         unloaded. C(sign) is why: a RuntimeClass of NVIDIA, C(NVIDIA_VISIBLE_DEVICES), or devices of
         the host. After a drain.
       returned: always
@@ -358,8 +358,8 @@ nodes:
       sample: [{namespace: monitoring, name: dcgm-x, sign: RuntimeClass nvidia}]
     containers:
       description: >-
-        The containers of pods that stay, by the first 12 characters of their IDs, with namespace
-        and name of the pod. After a drain.
+        The containers of pods that are kept, by the first 12 characters of their IDs, with
+        namespace and name of the pod. After a drain.
       returned: always
       type: dict
       sample: {4f2a9c1d5e6b: monitoring/dcgm-x}

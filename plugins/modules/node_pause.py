@@ -70,7 +70,7 @@ options:
     type: str
     required: true
   allow_pods:
-    description: Pause nodes with pods that use GPUs as well. These pods go on.
+    description: Pause nodes with pods that use GPUs as well. These pods continue.
     type: bool
     default: false
   timeout:

@@ -170,7 +170,7 @@ options:
     description:
       - Licence (license) of a vGPU guest, for C(/etc/nvidia/gridd.conf) and the token.
       - After a change the module waits until the guest has the licence, and fails if it has none in
-        time. The driver and its files stay as requested. It does not wait if the driver runs only
+        time. The driver and its files remain as requested. It does not wait if the driver runs only
         after a reboot, or in check mode.
     type: dict
     aliases: [license]
@@ -244,7 +244,7 @@ notes:
     displayed.
   - Installs with apt, dnf (4 and 5) and zypper. With another package manager the module fails with
     the reason and changes nothing.
-  - The module never reboots. RV(reboot_required) describes the node, not this run, and stays
+  - The module never reboots. RV(reboot_required) describes the node, not this run, and remains
     V(true) until the reboot.
 requirements:
   - Root on the node (C(become)).

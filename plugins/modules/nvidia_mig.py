@@ -13,13 +13,13 @@ author:
 description:
   - Sets MIG mode and GPU instances of the GPUs of a node as a configuration says, in the schema of
     NVIDIA's mig-parted or by the name of a built-in configuration.
-  - GPU instances that fit the configuration stay where they are. Other GPUs are not touched, and
+  - GPU instances that fit the configuration remain where they are. Other GPUs are not touched, and
     only a GPU whose mode changes is reset.
   - Reads mode and instances again after each command, because C(nvidia-smi) reports failures as
     warnings. If a command fails, the earlier layout of all GPUs is restored.
   - Refuses before any change if a card cannot do MIG, its driver is too old, the instances do not
     fit (with the nearest layout that does), or a program uses what would change.
-  - Writes a unit that makes the layout again at each boot, because instances vanish with a reboot,
+  - Writes a unit that recreates the layout at each boot, because instances vanish with a reboot,
     and from Hopper on the mode with the kernel module.
 options:
   state:
@@ -176,8 +176,8 @@ EXAMPLES = r"""
     config: training
     configs: "{{ lookup('ansible.builtin.file', 'mig-parted.yml') | from_yaml }}"
 
-# Instances vanish with a reboot; another tool makes them again, or nobody does.
-- name: Partition until the next boot, without a unit that makes the layout again
+# Instances vanish with a reboot; another tool recreates them, or nobody does.
+- name: Partition until the next boot, without a unit that recreates the layout
   kubegpu.nodes.nvidia_mig:
     config: all-balanced
     at_boot: false

@@ -108,7 +108,7 @@ options:
     version_added: 0.1.0
   preserve:
     description:
-      - Files whose content and mode stay as they are, although scripts of the packages change or
+      - Files whose content and mode are left unchanged, although scripts of the packages change or
         remove them, such as those of C(amd-container-toolkit), which remove C(/etc/cdi). A C(*)
         in the last part of a path matches any text.
       - They are saved in the record before the package manager runs and restored after it. After
@@ -251,7 +251,7 @@ module_streams:
     nvidia-driver: 580-open
 not_available:
   description: Packages that were installed before and that no repository of the node has now. They
-    stay recorded, so that O(state=absent) can restore them once a repository has them. With
+    remain recorded, so that O(state=absent) can restore them once a repository has them. With
     O(state=available) and O(state=saved), those of O(packages) that no repository has.
   returned: success
   type: list
@@ -270,7 +270,7 @@ reasons:
   type: list
   elements: str
   sample:
-    - nvidia-container-toolkit is 1.19.0-1, asked for is 1.20.0-1.
+    - nvidia-container-toolkit is 1.19.0-1, requested is 1.20.0-1.
 services_to_restart:
   description: Services that use files which the change has replaced, as C(needrestart) lists them;
     empty on a node without it.

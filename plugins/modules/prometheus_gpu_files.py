@@ -48,7 +48,7 @@ options:
         default: http
       gpus:
         description: How many GPUs the exporter has to show, for the metric
-          C(kubegpu_gpus_expected). V(0) records none, for an exporter that tells it by itself.
+          C(kubegpu_gpus_expected). V(0) records none, for an exporter that reports it by itself.
         type: int
         default: 0
   rules:
@@ -85,7 +85,7 @@ extends_documentation_fragment:
   - kubegpu.nodes.record
 notes:
   - Needs root, and C(promtool) on the host.
-  - Prometheus does not tell a signal's sender whether it has loaded the files. C(promtool) checks
+  - Prometheus does not report whether it has loaded the files. C(promtool) checks
     them in the same version.
 seealso:
   - module: kubegpu.nodes.gpu_exporter

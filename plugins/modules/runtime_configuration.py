@@ -37,7 +37,7 @@ options:
   state:
     description:
       - V(saved) saves the files in the record, unless they are saved under this name already.
-      - V(restored) restores the saved files. They stay saved.
+      - V(restored) restores the saved files. They remain saved.
       - V(forgotten) removes them from the record, whatever the name.
     type: str
     choices: [saved, restored, forgotten]

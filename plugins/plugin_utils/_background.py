@@ -157,7 +157,7 @@ class _Waiter:
             self._execute({"jid": self._job, "mode": "cleanup"})
             self._command(f"rmdir {self._directory} 2>/dev/null || true")
         except _Lost:
-            display.vvv(f"{self._host}: the job file {self._directory}/{self._job} stays")
+            display.vvv(f"{self._host}: the job file {self._directory}/{self._job} is kept")
 
     def _last_words(self) -> dict[str, Any]:
         status = self._status()

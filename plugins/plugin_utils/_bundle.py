@@ -42,7 +42,7 @@ _MOST_FLEET = 256 << 20
 _TEXT_FOLDERS = frozenset({"config", "logs"})
 _LEFT_OUT = "left out: the texts of a node may have {} MiB, in {} files"
 _FLEET_FULL = f"left out: the bundle may have {_MOST_FLEET >> 20} MiB of texts"
-_NO_TEXT = "left out: what the node returned is no text with a name"
+_NO_TEXT = "left out: what the node returned is not text with a name"
 _UNSEEN = "unseen.json"
 _MOST_WHY = 1000
 _NOT_NAME = re.compile(r"[^\w.@+:=-]", re.ASCII)

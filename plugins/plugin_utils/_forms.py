@@ -273,7 +273,7 @@ def _bounds(value: Any, most: int) -> str:
             if isinstance(one, str):
                 characters += len(one)
                 if not one.isascii() and not _is_unicode(one):
-                    return f" has a text that is no Unicode: {one[:_MOST_NAME]!r}"
+                    return f" has a text that is not Unicode: {one[:_MOST_NAME]!r}"
             elif isinstance(one, dict):
                 below += one
                 below += one.values()

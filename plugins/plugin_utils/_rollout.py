@@ -147,7 +147,7 @@ def stop_message(failures: Mapping[str, Mapping[str, Any] | None], limit: float)
         return ""
     share = f"{limit:g} %" if limit else "none"
     return (
-        f"not begun: {len(failed)} of {len(failures)} nodes of a batch failed ({_some(failed)}), "
+        f"not started: {len(failed)} of {len(failures)} nodes of a batch failed ({_some(failed)}), "
         f"and kubegpu_max_fail_percentage allows {share}. Next step: fix what failed and run "
         "again; what is done already is left as it is"
     )

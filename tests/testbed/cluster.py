@@ -123,4 +123,4 @@ def _remove() -> None:
 
 def _need_own_fleet() -> None:
     if not CLUSTER:
-        raise TestbedError("the cluster is a fleet of its own: set KUBEGPU_FLEET=cluster")
+        raise TestbedError("the cluster is its own fleet: set KUBEGPU_FLEET=cluster")

@@ -81,7 +81,7 @@ def remove() -> None:
         _access.cache_clear()
         if is_own():
             if docker("ps", "--all", "--quiet").stdout.strip():
-                say("the testbed's Docker engine stays: another fleet uses it")
+                say("the testbed's Docker engine is kept: another fleet uses it")
                 return
             docker("network", "prune", "--force", check=False)
         down()

@@ -104,7 +104,7 @@ def read_readme(text: str, name: str) -> tuple[str, dict[str, Chip]]:
     ids = [device.lower() for device in _ROW.findall(text)]
     if version is None or not ids:
         raise InputError(
-            f"{name} is no README of NVIDIA's open kernel modules: it has no "
+            f"{name} is not a README of NVIDIA's open kernel modules: it has no "
             f"{'table of GPUs' if version else 'line with the version'}."
         )
     return version[1], dict.fromkeys(ids, Chip())
@@ -131,7 +131,7 @@ def read_gpus(text: str, name: str) -> dict[str, Chip]:
                 proprietary = bool(features & _HINTS) if hints else None
                 found[device] = Chip(None, "kernelopen" in features, proprietary)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{name} is no supported-gpus.json of NVIDIA's: {error!r}.") from error
+        raise InputError(f"{name} is not a supported-gpus.json of NVIDIA's: {error!r}.") from error
     return found
 
 
@@ -148,7 +148,7 @@ def read_pci_ids(text: str, name: str) -> dict[str, dict[str, str]]:
         elif current is not None and (match := _DEVICE.match(line)):
             current[match[1]] = match[2]
     if not any(vendors.values()):
-        raise InputError(f"{name} is no pci.ids: it has no devices of {', '.join(vendors)}.")
+        raise InputError(f"{name} is not a pci.ids: it has no devices of {', '.join(vendors)}.")
     return vendors
 
 

@@ -63,7 +63,7 @@ def over_budget(budget: Path, results: Iterable[Result]) -> list[str]:
     allowed = tomllib.loads(budget.read_text(encoding="utf-8"))["cpu_seconds"]
     return [
         f"{result.name} took {result.cpu_seconds:.0f} CPU seconds; {budget.name} expects "
-        f"{allowed[result.name]} (docs/development.md tells what to do)"
+        f"{allowed[result.name]} (docs/development.md shows what to do)"
         for result in results
         if result.cpu_seconds > _TOLERANCE * allowed[result.name]
     ]

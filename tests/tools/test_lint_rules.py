@@ -108,7 +108,7 @@ def in_its_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         ("_quite_new/plan.py", "from .._core import errors", "_quite_new"),
     ],
-    ids=["upwards", "beside", "to the controller", "a package without a layer"],
+    ids=["upwards", "next to", "to the controller", "a package without a layer"],
 )
 def test_the_layers_of_packages(in_its_place: Path, path: str, line: str, broken: str) -> None:
     root = in_its_place / "ansible_collections/kubegpu/nodes"

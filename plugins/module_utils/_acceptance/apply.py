@@ -216,7 +216,7 @@ def _timed_out(test: Test, ended: Ended, text: str) -> Finding:
         "test_timed_out",
         f"{TITLES[test.test]} did not end in {test.timeout} seconds.{left}",
         printable((ended.stderr.strip() or text.strip())[-_MOST_SHOWN:]),
-        "Look at dmesg | grep -i -e NVRM -e Xid; if the test only needs longer, raise "
+        "Check dmesg | grep -i -e NVRM -e Xid; if the test only needs longer, raise "
         "gpu_acceptance_timeout.",
     )
 
@@ -228,7 +228,7 @@ def keep(store: StateStore, result: Object, *, dry_run: bool) -> dict[str, Any]:
     """
     if read_acceptance({"values": {ACCEPTANCE: result}}) is None:
         raise InputError(
-            "The option result is no result of an acceptance.",
+            "The option result is not a result of an acceptance.",
             next_step="Give what the filter kubegpu.nodes.gpu_acceptance returns for it.",
         )
     return _replace(store, dict(result), dry_run)

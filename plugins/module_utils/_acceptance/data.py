@@ -146,7 +146,7 @@ NEXT_STEPS: Mapping[str, str] = {
     "see the known causes of this error in NVIDIA's documentation of DCGM.",
     CONFIG: "Correct the setting that the message names (driver, ECC, persistence, the card's "
     "slot), then accept the node again.",
-    MONITOR: "Watch this GPU; it may go on working.",
+    MONITOR: "Watch this GPU; it may continue to work.",
     UNKNOWN: "Read the message of DCGM, and accept the node again.",
     NONE: "Read the message of DCGM, and accept the node again.",
 }

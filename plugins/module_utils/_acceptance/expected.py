@@ -83,7 +83,7 @@ def compare(gpu_node: Object, health: Object, expect: Object) -> list[Judged]:
                 "link_narrow",
                 f"The PCI Express link has {width} lanes, and {least} are expected.",
                 f"current_link_width is {width}",
-                "Look at the seat of the card, its riser, and the slot's setting in the firmware, "
+                "Check the seat of the card, its riser, and the slot's setting in the firmware, "
                 "or correct gpu_acceptance_expect.link_width.",
             )
             found.append(_of(seen, finding))

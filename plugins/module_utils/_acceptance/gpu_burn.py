@@ -29,9 +29,9 @@ _OK = "OK"
 # The count of a GPU whose process ended.
 _DIED = -1
 _MOST = 500
-_LOOK = "Look at dmesg | grep -i -e NVRM -e Xid"
+_LOOK = "Check dmesg | grep -i -e NVRM -e Xid"
 _WRONG_STEP = (
-    "Keep work off this GPU. Look at dmesg | grep -i -e NVRM -e Xid, at power and cooling; a GPU "
+    "Keep work off this GPU. Check dmesg | grep -i -e NVRM -e Xid, power and cooling; a GPU "
     "that computes wrongly again is returned to its vendor (RMA)."
 )
 _STOPPED_STEP = (

@@ -37,7 +37,7 @@ _PASSED, _WAIVED = "passed", "waived"
 _NO_PAIR = "n/a"
 _WRONG_DATA = re.compile(r"Invalid value when checking the pattern|h_errorFlag\s*==\s*0", re.I)
 _STEP = (
-    "Look at the width and speed of the link (gpu_node_health), at the slot, at NUMA and PCIe "
+    "Check the width and speed of the link (gpu_node_health), the slot, NUMA and PCIe "
     "settings of the firmware (ACS, IOMMU), and at NVLink (nvidia-smi nvlink -s)."
 )
 
@@ -124,7 +124,7 @@ def _gaps(
             "bandwidth_incomplete",
             f"The test {test} of nvbandwidth measured {len(values)} of {gpus} GPUs.",
             f"GPUs with a value: {', '.join(values)}",
-            "See that CUDA_VISIBLE_DEVICES is not set for root, and look at dmesg | grep -i -e "
+            "See that CUDA_VISIBLE_DEVICES is not set for root, and check dmesg | grep -i -e "
             "NVRM -e Xid.",
         )
         return [Judged(finding)]
@@ -171,7 +171,7 @@ def _wrong_data(text: str, cases: Mapping[str, Any]) -> Judged | None:
             "nvbandwidth_wrong_data",
             f"Data is corrupted in copies {where}: nvbandwidth read other data than it wrote.",
             printable("; ".join((*tests, text[begin : begin + _MOST].strip()))),
-            "Keep work off this node. Look at NVLink (nvidia-smi nvlink -e), at memory errors "
+            "Keep work off this node. Check NVLink (nvidia-smi nvlink -e), at memory errors "
             "(gpu_node_health), and at direct access between GPUs over PCI Express: IOMMU and ACS "
             "can divert it (on bare metal ACS off, or iommu=pt). In a virtual machine, see that "
             "its GPUs are of one partition of the fabric. Then accept the node again.",
@@ -232,7 +232,7 @@ def _error(said: str) -> Judged:
             "nvbandwidth_error",
             "nvbandwidth reports an error, so that what it measured is not all.",
             printable(said)[:_MOST],
-            "Run nvbandwidth on the node, and look at dmesg | grep -i -e NVRM -e Xid.",
+            "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
         )
     )
 
@@ -243,7 +243,7 @@ def _failed(test: str, status: str, said: str) -> Judged:
             "bandwidth_not_measured",
             printable(f"The test {test} of nvbandwidth ended as {status}."),
             printable(said)[:_MOST],
-            "Run nvbandwidth on the node, and look at dmesg | grep -i -e NVRM -e Xid.",
+            "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
         )
     )
 
@@ -255,7 +255,7 @@ def _ended_badly(rc: int | None, errors: str) -> Judged:
             "nvbandwidth_ended_badly",
             f"nvbandwidth measured all, and {how} instead of status 0.",
             printable(errors.strip())[-_MOST:],
-            "Run nvbandwidth on the node, and look at dmesg | grep -i -e NVRM -e Xid.",
+            "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
         )
     )
 

@@ -34,7 +34,7 @@ from .types import (
 Object = Mapping[str, Any]
 _MOST_CAUSES = 5
 _KEPT = (
-    "the node stays out of work. Next step: repair it and run accept again, which releases it if "
+    "the node remains drained. Next step: repair it and run accept again, which releases it if "
     "it passes; gpu_acceptance_required: true releases it with its taint"
 )
 
@@ -97,7 +97,7 @@ def begun(plan: Object, gpu_node: Object, *, at: str) -> dict[str, Any]:
         "gpus": gpu_set(gpu_node),
         "tests": [],
         "missing": list(plan["missing"]),
-        "causes": ["the tests began and did not end"],
+        "causes": ["the tests started but did not finish"],
     }
 
 

@@ -62,7 +62,7 @@ def read_names(given: Sequence[str], option: str) -> list[Name]:
         namespace, slash, name = str(text).partition("/")
         if not (slash and namespace and name) or "/" in name:
             raise InputError(
-                f"{option}: {text!r} is no pod's name.",
+                f"{option}: {text!r} is not a pod's name.",
                 next_step="Write NAMESPACE/NAME, such as default/train-0. NAME can also be the "
                 "name of the Deployment, StatefulSet or Job that makes the pods.",
             )
@@ -229,7 +229,7 @@ def _waits(view: PodView) -> Finding:
         "pod_waits",
         f"The pod {view.full_name} has no node yet.",
         shorten(view.unschedulable) or "the scheduler has said nothing yet",
-        f"Look at: kubectl -n {view.namespace} describe pod {view.name}.",
+        f"Check: kubectl -n {view.namespace} describe pod {view.name}.",
     )
 
 

@@ -140,7 +140,7 @@ def _conflict(state: NodeState, rivals: Sequence[Workload]) -> Finding:
     return Finding(
         "operator_conflict",
         f"Two owners offer the GPUs of {state.name}: kubelet keeps the plugin that registered "
-        "last, and forgets what the other one has given out.",
+        "last, and forgets what the other one has allocated.",
         f"pods there: {rivals[0]}; {others}",
         "Leave the node to one of them: take the label kubegpu.nodes/gpu off it, or switch the "
         "other plugin off (GPU operator: devicePlugin.enabled=false).",
@@ -196,7 +196,7 @@ def _not_ready(state: NodeState) -> Finding:
         "node_not_ready",
         f"{cause}.",
         shorten(state.ready_message),
-        "Look at kubelet and the container runtime there: journalctl -u kubelet -u containerd",
+        "Check kubelet and the container runtime there: journalctl -u kubelet -u containerd",
     )
 
 
@@ -207,7 +207,7 @@ def _no_plugin(parts: Sequence[Workload], vendors: set[str]) -> Finding:
             "no_plugin",
             f"{operators[0]} is in the cluster, but has deployed no device plugin.",
             "",
-            "Look at the operator's log and at its ClusterPolicy (devicePlugin.enabled).",
+            "Check the operator's log and its ClusterPolicy (devicePlugin.enabled).",
         )
     what = " or ".join(sorted(vendors)) or "these GPUs"
     return Finding(

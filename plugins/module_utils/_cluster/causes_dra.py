@@ -68,7 +68,7 @@ def explain_dra_offer(expected: Expected, state: NodeState, offer: DraOffer) -> 
         )
     return Finding(
         "dra_device_tainted",
-        f"The DRA driver keeps GPUs of {state.name} from being given out: they are unhealthy.",
+        f"The DRA driver keeps GPUs of {state.name} from being allocated: they are unhealthy.",
         f"{slices}; taints of its devices: {', '.join(offer.taints) or 'none'}",
         "Look for Xid in the kernel's log there (dmesg), and at nvidia-smi -q; what the taints "
         "mean, the DRA driver's documentation says.",
@@ -85,7 +85,7 @@ def explain_missing_dra_offer(
     if not pods:
         return Finding(
             "dra_not_published",
-            f"The {part.workload} {part.name} is for GPUs that a DRA driver gives out, and no "
+            f"The {part.workload} {part.name} is for GPUs that a DRA driver allocates, and no "
             f"driver has published any of {state.name}.",
             "no ResourceSlice names the node",
             "See that the DRA driver's pods run on this node, and at their log.",
@@ -98,6 +98,6 @@ def explain_missing_dra_offer(
         f"The DRA driver's pod {pod.full_name} is {pod.phase or 'there'}, and has published no GPU "
         f"of {state.name}.",
         shorten(" | ".join(last)) if last else "no ResourceSlice names the node",
-        f"Look at: kubectl -n {pod.namespace} logs {pod.name} --all-containers; and at kubelet's "
+        f"Check: kubectl -n {pod.namespace} logs {pod.name} --all-containers; and kubelet's "
         "journal there, with which the driver registers.",
     ), pod.full_name

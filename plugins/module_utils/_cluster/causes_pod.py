@@ -32,8 +32,8 @@ _UNHEALTHY = (
 # Where a vendor's driver reports the faults of a GPU.
 _LOOK_AT = {
     "": "Look for Xid in the kernel's log there (dmesg), and at nvidia-smi -q",
-    "amd": "Look at dmesg | grep amdgpu there",
-    "intel": "Look at dmesg | grep -E 'i915|xe' there",
+    "amd": "Check dmesg | grep amdgpu there",
+    "intel": "Check dmesg | grep -E 'i915|xe' there",
 }
 
 
@@ -81,7 +81,7 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
         shorten(messages[-1])
         if messages
         else f"{part.available} of {part.desired} pods are available",
-        f"Look at: kubectl -n {part.namespace} describe daemonset {part.name}",
+        f"Check: kubectl -n {part.namespace} describe daemonset {part.name}",
     )
 
 
@@ -165,7 +165,7 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
         f"The device plugin's pod {pod.full_name} is {pod.phase or 'there'}, but kubelet on "
         f"{state.name} offers no {name}.",
         shorten(" | ".join(last)) if last else seen,
-        f"Delete the pod {pod.full_name}, so that it registers again; if that does not help, look "
+        f"Delete the pod {pod.full_name}, so that it registers again; if that does not help, check "
         "at kubelet's journal there.",
     )
 
@@ -260,7 +260,7 @@ def _explain_missing_nvml(
         known.evidence,
         "See which program the handler starts (containerd config dump), and what "
         "nvidia-container-cli info says on the node; the layers toolkit and runtime of "
-        "kubegpu.nodes.verify look at both.",
+        "kubegpu.nodes.verify check both.",
     )
 
 

@@ -95,7 +95,7 @@ def _no_pod(part: Workload, state: NodeState, view: View) -> Finding:
         else f"{part.available} of {part.desired} pods are available",
         known[0].next_step
         if known
-        else f"Look at: kubectl -n {part.namespace} describe daemonset {part.name}",
+        else f"Check: kubectl -n {part.namespace} describe daemonset {part.name}",
     )
 
 

@@ -262,5 +262,5 @@ def _still_there(node: Node, names: Sequence[str], timeout: float) -> Finding:
         f"Pods of this collection have not left the paused node {node.name} in {timeout:.0f} "
         "seconds; the pause is ended.",
         f"pods: {', '.join(names)}",
-        f"Look at: kubectl describe pod, and whether the kubelet of {node.name} answers.",
+        f"Check: kubectl describe pod, and whether the kubelet of {node.name} answers.",
     )

@@ -212,7 +212,7 @@ def find_pod_problem(
             "pod_failed",
             _termination_text(view),
             shorten(view.pod_message or view.message or _last_line(view)),
-            f"Look at: kubectl -n {view.namespace} describe pod {view.name}",
+            f"Check: kubectl -n {view.namespace} describe pod {view.name}",
         )
     if view.reason not in _FINE or view.events:
         return Finding(
@@ -220,7 +220,7 @@ def find_pod_problem(
             f"The pod {view.full_name} does not start on {view.node or 'any node'}"
             f"{f' ({view.reason})' if view.reason else ''}.",
             shorten(last or view.message),
-            f"Look at: kubectl -n {view.namespace} describe pod {view.name}; and at kubelet's and "
+            f"Check: kubectl -n {view.namespace} describe pod {view.name}; and kubelet's and "
             "the container runtime's journal on that node.",
         )
     return None

@@ -114,7 +114,7 @@ def _layer(
         how = " or ".join(["a ResourceClaim", *names])
         entry["proof"] = (
             f"the DRA driver {' and '.join(state.dra.drivers)} serves the node {state.name}: "
-            f"{state.dra} in its ResourceSlices, asked for by {how}"
+            f"{state.dra} in its ResourceSlices, requested by {how}"
         )
     elif state is not None:
         offers = ", ".join(

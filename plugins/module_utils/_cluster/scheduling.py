@@ -38,7 +38,7 @@ _OF_STATE = tuple(
 MOST_NODES = 50
 _MOST_NAMED = 5
 _STEPS = {
-    READY: "Look at kubelet and the container runtime of that node",
+    READY: "Check kubelet and the container runtime of that node",
     CORDON: "Make the node schedulable: kubectl uncordon NODE",
     NOT_ACCEPTED: "Run kubegpu.nodes.accept for the node",
     TAINT: "Add a toleration of the taint to the pod, or take the taint off the node",
@@ -152,7 +152,7 @@ def explain_unplaced(view: PodView, asks: Mapping[str, int], nodes: Sequence[Can
             "all_taken",
             f"All nodes that the pod {view.full_name} may use have given their GPUs to other pods.",
             f"{_named(taken)}; {seen}",
-            "This is no fault: wait, end one of these pods, or add a node.",
+            "This is not a fault: wait, end one of these pods, or add a node.",
         )
     for kind in (HELD, IN_ACCEPTANCE, NOT_ACCEPTED, READY):
         # In an acceptance, the node has its taint, too.
@@ -202,7 +202,7 @@ def _kept_by_state(kind: str, view: PodView, nodes: Sequence[Candidate], seen: s
         "node_not_ready",
         f"{who} are not ready: {names}.",
         evidence,
-        "Look at kubelet and the container runtime there: journalctl -u kubelet -u containerd",
+        "Check kubelet and the container runtime there: journalctl -u kubelet -u containerd",
     )
 
 

@@ -320,7 +320,7 @@ class Host:
             raise KubegpuError(
                 "containerd cannot load the configuration.",
                 evidence=redact_output(answer.last_output()),
-                next_step=f"Look at: containerd --config {self.request.config_path} config dump",
+                next_step=f"Check: containerd --config {self.request.config_path} config dump",
             )
         return Effective(self.parse(answer.stdout))
 

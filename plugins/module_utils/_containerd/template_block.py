@@ -35,7 +35,7 @@ def check_managed_block(path: str, text: str) -> None:
     if places == 1:
         return
     raise KubegpuError(
-        f"{path} is a template that this module did not make, and has {places or 'no'} "
+        f"{path} is a template that this module did not create, and has {places or 'no'} "
         f"{'places' if places else 'place'} for this module: a Go template is only edited "
         "between two lines of its own.",
         evidence=f"looked for the lines {BEGIN!r} and {END!r}",

@@ -52,7 +52,7 @@ class Request:
         if self.name == "runc":
             raise InputError(
                 "The handler runc is the node's own and is not changed.",
-                next_step="Give the handler a name of its own, such as nvidia.",
+                next_step="Give the handler its own name, such as nvidia.",
             )
         for option in ("runtime_path", "config_path", "drop_in_path"):
             path = getattr(self, option)

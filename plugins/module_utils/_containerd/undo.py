@@ -145,7 +145,7 @@ class _Undo:
         if not any(_same_handler(found, one) for one in wanted):
             self.reasons.append(
                 f"The handler {self.request.name} in {file.path} is not as this module writes it, "
-                "and there is no record of it: it stays."
+                "and there is no record of it: it is kept."
             )
             return
         editor = Editor(self.parse)
@@ -204,7 +204,7 @@ def by_meaning(
         if not _same(found, change.after):
             if found != change.before:
                 reasons.append(
-                    f"{'.'.join(change.path)} in {file.path} was edited since, so it stays."
+                    f"{'.'.join(change.path)} in {file.path} was edited since, so it is kept."
                 )
             continue
         if not change.before:

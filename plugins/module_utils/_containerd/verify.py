@@ -89,7 +89,7 @@ def verify(
         if path in touched or request.state == "absent":
             ignored.append(path)
     if others(before, ignored) != others(after, ignored):
-        problems.append("settings beside the handler would change")
+        problems.append("settings other than the handler would change")
     if problems:
         raise KubegpuError(
             "The edited configuration would not mean what it should; nothing was written.",

@@ -45,7 +45,7 @@ def check_expression(name: str, value: str) -> None:
         re.compile(value)
     except re.error as error:
         raise InputError(
-            f"{name} is no regular expression: {value!r}.",
+            f"{name} is not a regular expression: {value!r}.",
             evidence=str(error),
             next_step="Put a backslash before each of . * + ? ( ) [ ] { } that means itself.",
         ) from error

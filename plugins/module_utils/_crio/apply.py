@@ -131,7 +131,7 @@ class CrioRuntime:
                 raise InputError(
                     f"{path} holds another handler of ours.",
                     evidence=key,
-                    next_step="Give each handler a drop_in_path of its own.",
+                    next_step="Give each handler its own drop_in_path.",
                 )
 
     def _files(self, own: str) -> tuple[tuple[ConfigFile, ...], tuple[ConfigFile, ...]]:

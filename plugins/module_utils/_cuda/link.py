@@ -94,7 +94,7 @@ def set_link(path: str, now: Link, target: str) -> LinkChange:
     """
     if now.kind == OTHER:
         raise KubegpuError(
-            f"{path} is no link; nothing was changed.",
+            f"{path} is not a link; nothing was changed.",
             next_step="Move it away, or leave the link alone: default: none.",
         )
     if now.target == target and now.kind != ABSENT:

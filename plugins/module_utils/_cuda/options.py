@@ -53,7 +53,7 @@ def read_options(given: Mapping[str, Any]) -> tuple[Request, Tables]:
 def _check(request: Request, data: CudaData) -> None:
     if not isinstance(request.default, str):
         raise InputError(
-            f"{PREFIX}default is {request.default!r}, which is no text.",
+            f"{PREFIX}default is {request.default!r}, which is not text.",
             next_step=_as_text(request.default, data),
         )
     default = () if request.default in ("", NO_DEFAULT) else (request.default,)
@@ -73,7 +73,7 @@ def _check(request: Request, data: CudaData) -> None:
             raise InputError(f"{PREFIX}runfiles: put {key!r} in quotes.")
         if not isinstance(item, Mapping):
             raise InputError(
-                f"{PREFIX}runfiles[{key}] is no mapping.",
+                f"{PREFIX}runfiles[{key}] is not a mapping.",
                 next_step="Write {url: ..., checksum: 'sha256:...'}.",
             )
 
@@ -94,13 +94,13 @@ def _versions(value: Any, data: CudaData) -> tuple[str, ...]:
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if not isinstance(value, (list, tuple)):
         raise InputError(
-            f"{PREFIX}versions is {value!r}, which is no list.",
+            f"{PREFIX}versions is {value!r}, which is not a list.",
             next_step=_as_text(value, data, "[{}]"),
         )
     for item in value:
         if not isinstance(item, str):
             raise InputError(
-                f"{PREFIX}versions has {item!r}, which is no text.",
+                f"{PREFIX}versions has {item!r}, which is not text.",
                 next_step=_as_text(item, data),
             )
     return tuple(value)
@@ -118,7 +118,7 @@ def _as_text(value: Any, data: CudaData, form: str = "{}") -> str:
     start = ""
     if not known:
         start = (
-            f"CUDA {text} is no known release; the nearest known ones are {' and '.join(near)}. "
+            f"CUDA {text} is not a known release; the nearest known ones are {' and '.join(near)}. "
         )
     advice = f"Write {form.format(repr(text if known else near[0]))}"
     if isinstance(value, float):

@@ -69,7 +69,7 @@ def _library_packages(
         version = str(request.libraries["nccl"] or "")
         if version and not _NCCL.match(version):
             raise Refusal(
-                f"libraries: nccl {version!r} is no version.",
+                f"libraries: nccl {version!r} is not a version.",
                 "give '2.28.3' or '2.28', "
                 f"which is taken for CUDA {cuda}; in full '2.28.3-1+cuda{cuda}', where NVIDIA "
                 f"builds it for another {cuda.partition('.')[0]}.x; or '' for the newest.",

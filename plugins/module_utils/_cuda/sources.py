@@ -98,7 +98,7 @@ def _nvidia(
         raise Refusal(
             f"The key of {public} is not known by its whole fingerprint.",
             "compare it "
-            "with what NVIDIA tells you by other means, and give all 40 digits as "
+            "with what NVIDIA publishes by other means, and give all 40 digits as "
             f"{variable}.key_fingerprints; or set the repository up yourself "
             f"({variable}.manage: false).",
         )

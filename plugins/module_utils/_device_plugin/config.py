@@ -141,7 +141,7 @@ def plain_config(flags: Flags, release: Release | None = NEWEST) -> Config:
 
 def _no_config(name: str, known: Sequence[str]) -> str:
     there = ", ".join(sorted(known)) or "none"
-    return f"there is no config {name!r} in nvidia_device_plugin_configs; there are: {there}"
+    return f"unknown config {name!r} in nvidia_device_plugin_configs; there are: {there}"
 
 
 def _wrong(where: str, what: str, next_step: str = "") -> InputError:
@@ -187,7 +187,7 @@ class _Reader:
         if not _NAME.match(name):
             raise _wrong(
                 where,
-                "the name becomes a node label's value and a file name, and is no valid one",
+                "the name becomes a node label's value and a file name, and is not a valid one",
                 "Use up to 63 letters, digits, '-', '_' and '.', with a letter or digit at both "
                 "ends.",
             )
@@ -375,7 +375,7 @@ class _Reader:
             raise _wrong(
                 where,
                 "the plugin ignores rename",
-                "renameByDefault: true beside resources gives the name with .shared at its end.",
+                "renameByDefault: true together with resources gives a name ending in .shared.",
             )
         more = self.extra(where, row, dict.fromkeys(("name", "replicas", "devices"), OLDEST))
         name, replicas = _resource_name(where, row.get("name")), row.get("replicas")
@@ -437,7 +437,7 @@ def _resource_name(where: str, value: Any) -> str:
     ):
         raise _wrong(
             where,
-            f"{name!r} is no name of a resource",
+            f"{name!r} is not a name of a resource",
             f"Up to {_RESOURCE_LENGTH} characters with {PREFIX}, small letters, digits, '-', '.'.",
         )
     return name

@@ -299,7 +299,7 @@ def _plan_host(
     if config is None:
         there = ", ".join(sorted(request.configs)) or "none, nvidia_device_plugin_configs is empty"
         refusal = Refusal(
-            f"there is no config {chosen!r}",
+            f"unknown config {chosen!r}",
             "Correct nvidia_device_plugin_config of this host, or add the config to "
             "nvidia_device_plugin_configs.",
             f"there are: {there}",
@@ -364,7 +364,7 @@ def _host_warnings(
         guests = [gpu for gpu in container_gpus(node) if (gpu.get("vgpu") or {}).get("guest")]
         if guests:
             warnings.append(
-                f"{name}: GPU feature discovery tells the host's driver of a vGPU only where it is "
+                f"{name}: GPU feature discovery reads the host's driver of a vGPU only where it is "
                 "privileged (nvidia_device_plugin_feature_discovery_privileged)"
             )
     return warnings

@@ -27,8 +27,7 @@ def expected_nvidia(
     chosen = request.config(config)
     if chosen is None:
         raise InputError(
-            f"there is no config {config!r}; there are: "
-            f"{', '.join(sorted(request.configs)) or 'none'}"
+            f"unknown config {config!r}; there are: {', '.join(sorted(request.configs)) or 'none'}"
         )
     return sharing.expected(node, chosen)
 

@@ -86,7 +86,7 @@ def _read_ids(name: str, values: Sequence[str]) -> tuple[str, ...]:
             found.append(one.lower())
         else:
             raise InputError(
-                f"{name} has {one!r}, which is no device id",
+                f"{name} has {one!r}, which is not a device id",
                 next_step="Give four hex digits after 0x, in quotes, such as '0x56c0', or auto.",
             )
     return tuple(dict.fromkeys(found))

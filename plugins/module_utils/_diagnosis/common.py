@@ -34,7 +34,7 @@ _MISMATCH_VERSIONS = re.compile(
 VGPU_UNLICENSED = "vgpu_unlicensed"
 #: What to look at where a guest gets no licence.
 LICENCE_STEP = (
-    "Look at journalctl --unit nvidia-gridd. Check the token in /etc/nvidia/ClientConfigToken (or, "
+    "Check journalctl --unit nvidia-gridd. Check the token in /etc/nvidia/ClientConfigToken (or, "
     "with a legacy licence server, ServerAddress) and FeatureType in /etc/nvidia/gridd.conf, the "
     "node's clock (timedatectl), and that the licence server is reachable from the node and has a "
     "licence left. The role nvidia_driver writes both files (nvidia_driver_licence)."

@@ -179,8 +179,8 @@ def _wrong_modules(gpu: Gpu, line: str) -> Finding | None:
             f"{gpu.name} at {gpu.address} is in a host of virtual GPUs, where these open kernel "
             "modules do not drive it.",
             line,
-            "Install the vGPU manager of NVIDIA's licence portal on this host; it is no driver for "
-            "containers.",
+            "Install the vGPU manager of NVIDIA's licence portal on this host; it is not a "
+            "driver for containers.",
         )
     return None
 
@@ -305,7 +305,7 @@ def _used(evidence: Evidence, line: str) -> Finding:
         f"The driver{version} is in use and cannot be unloaded" + (f": {users}." if users else "."),
         line,
         "Stop these processes (drain the node, stop its GPU containers and monitoring), or reboot "
-        "the node; nothing is killed unless asked for.",
+        "the node; nothing is killed unless requested.",
     )
 
 
@@ -380,7 +380,7 @@ def _unknown(evidence: Evidence) -> Finding:
         UNKNOWN,
         "The driver is not loaded or does not answer, and none of the known causes was found.",
         "; ".join(dict.fromkeys(filter(None, (*lines, *kernel)))) or "no output",
-        "Look at dmesg | grep -i -e NVRM -e nvidia -e Xid; nvidia-bug-report.sh collects all that "
+        "Check dmesg | grep -i -e NVRM -e nvidia -e Xid; nvidia-bug-report.sh collects all that "
         "NVIDIA asks for.",
     )
 

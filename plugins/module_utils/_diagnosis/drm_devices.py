@@ -40,7 +40,7 @@ def find_not_loaded(node: Mapping[str, Any], vendor: str) -> Finding | None:
         "drm_driver_not_loaded",
         f"The kernel module {wanted} is not loaded.",
         ", ".join(evidence),
-        f"Load it (modprobe {DRIVERS[vendor][0]}) and look at dmesg. {install_step(vendor)}",
+        f"Load it (modprobe {DRIVERS[vendor][0]}) and check dmesg. {install_step(vendor)}",
     )
 
 
@@ -60,7 +60,7 @@ def find_device_nodes(node: Mapping[str, Any], vendor: str) -> Finding | None:
             "device_node_missing",
             f"A container cannot be given the GPUs: {what} {_are(missing, without)} not there.",
             "/dev/dri and /sys/bus/pci/devices/*/drm",
-            f"Look at dmesg | grep -E '{'|'.join(DRIVERS[vendor])}' for the reason. Where this is "
+            f"Check dmesg | grep -E '{'|'.join(DRIVERS[vendor])}' for the reason. Where this is "
             "a container or virtual machine, the host has to pass the device nodes on.",
         )
     other = [one["path"] for one in nodes if not one["character_device"]]

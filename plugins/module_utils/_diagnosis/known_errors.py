@@ -135,7 +135,7 @@ def _busy(found: Finding, gpus: Sequence[Mapping[str, Any]]) -> Finding:
     return replace(
         found,
         cause=f"{found.cause} A virtual GPU (vGPU) without a licence fails so as well.",
-        next_step=f"{found.next_step} In a guest with a vGPU look at License Status in "
+        next_step=f"{found.next_step} In a guest with a vGPU check License Status in "
         "nvidia-smi -q.",
     )
 
@@ -285,8 +285,8 @@ def _by_open(match: re.Match[str], what: str, kind: str, evidence: str) -> tuple
             f"{what} is in a host of virtual GPUs, where these open kernel modules do not drive "
             "it.",
             evidence,
-            "Install the vGPU manager of NVIDIA's licence portal on this host; it is no driver for "
-            "containers.",
+            "Install the vGPU manager of NVIDIA's licence portal on this host; it is not a "
+            "driver for containers.",
         )
     last = GENERATIONS[kind].get("last")
     if not last:

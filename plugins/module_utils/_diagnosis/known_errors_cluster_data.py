@@ -56,7 +56,7 @@ CONTAINER = (
         "Two CDI specifications have the device {device}, {one} and {other}, so that neither "
         "counts.",
         "Remove the one that is not kept up to date: nvidia-cdi-refresh writes "
-        "/var/run/cdi/nvidia.yaml, while a file that a user made in /etc/cdi stays as it was.",
+        "/var/run/cdi/nvidia.yaml, while a file that a user made in /etc/cdi is left unchanged.",
         'conflicting device "nvidia.com/gpu=0" (specs "/etc/cdi/nvidia.yaml", '
         '"/etc/cdi/nvidia-old.yaml")',
         "github.com/cncf-tags/container-device-interface: pkg/cdi/cache.go",
@@ -149,7 +149,7 @@ CLUSTER = (
         r"GRPC server for '(?P<resource>[^'\n]{1,120})' has repeatedly crashed recently",
         _PLUGIN,
         "The plugin's server for {resource} fails again and again, and the plugin ended.",
-        "Look at the lines before it in the plugin's log, and at kubelet's journal on the node; "
+        "Check the lines before it in the plugin's log, and kubelet's journal on the node; "
         "see that its folder device-plugins is there (nvidia_device_plugin_kubelet_directory).",
         "GRPC server for 'nvidia.com/gpu' has repeatedly crashed recently. Quitting",
         f"{_PLUGIN_SOURCE}internal/plugin/server.go",
@@ -176,7 +176,7 @@ CLUSTER = (
         "kubelet, in a pod's status and events",
         "kubelet refused the pod: the node had no {one}{two} left when it came, though the "
         "scheduler had counted one.",
-        "Look at the device plugin's log on that node (it restarted, or a GPU became "
+        "Check the device plugin's log on that node (it restarted, or a GPU became "
         "unhealthy); delete the pod, and it is scheduled again.",
         "OutOfnvidia.com/gpu: Node didn't have enough resource: nvidia.com/gpu, requested: 1, "
         "used: 0, capacity: 0",
@@ -212,7 +212,7 @@ CLUSTER = (
         "priority_class_quota",
         r"insufficient quota to match these scopes",
         "the API server, also in the events of a DaemonSet (FailedCreate)",
-        "The priority class of the pod is limited to namespaces with a quota for it: as a rule "
+        "The priority class of the pod is limited to namespaces with a quota for it: usually "
         "system-node-critical outside of kube-system, as on GKE.",
         "Make a ResourceQuota in the namespace with a scopeSelector for that priority class, or "
         "choose another one (nvidia_device_plugin_priority_class).",
@@ -227,7 +227,7 @@ CLUSTER = (
         "kubelet, in a pod's status and events",
         "kubelet refused the pod when it came to the node: the device plugin did not give it what "
         "the scheduler had counted.",
-        "Look at the device plugin's log on that node; delete the pod, and it is scheduled again.",
+        "Check the device plugin's log on that node; delete the pod, and it is scheduled again.",
         "UnexpectedAdmissionError: Allocate failed due to rpc error: code = Unavailable",
         "kubernetes pkg/kubelet/cm/devicemanager",
         READ,

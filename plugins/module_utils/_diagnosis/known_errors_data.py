@@ -77,8 +77,8 @@ _GENERAL = (
         r"interface version (?P<own>[\d.]+\d) do(?:es)?n['\u2019]t match with (?:the )?"
         r"driver version (?P<loaded>[\d.]+\d)",
         "the log of NVIDIA's fabric manager",
-        "The fabric manager is {own}, and the driver that is loaded is {loaded}: it runs with its "
-        "very own version alone, and without it CUDA says error 802.",
+        "The fabric manager is {own}, and the driver that is loaded is {loaded}: the "
+        "versions must match exactly; otherwise CUDA reports error 802.",
         "Run kubegpu.nodes.site for this node with the requested driver (nvidia_driver_branch): "
         "role nvidia_driver keeps both at one version. By hand: install nvidia-fabricmanager in "
         "version {loaded}, or reboot where the driver's packages are {own}.",
@@ -130,7 +130,7 @@ _GENERAL = (
         "a CUDA program",
         "Another program holds the GPU alone, its compute mode is exclusive or prohibited, or its "
         "MIG mode is on without an instance.",
-        "Look at nvidia-smi -q -d COMPUTE and at the processes that nvidia-smi lists.",
+        "Check nvidia-smi -q -d COMPUTE and the processes that nvidia-smi lists.",
         "Failed to allocate device vector A (error code CUDA-capable device(s) is/are busy or "
         "unavailable)!",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/614",
@@ -257,7 +257,7 @@ _GENERAL = (
         "has no runtimeClassName; or the node has no driver; or it has no GPU.",
         "Give the DaemonSet runtimeClassName: nvidia, or make nvidia the default runtime and "
         "delete the pod; keep the plugin off nodes without a GPU (label kubegpu.nodes/gpu). "
-        "kubegpu.nodes.verify tells which of the three it is.",
+        "kubegpu.nodes.verify shows the cause.",
         "Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1: cannot open "
         "shared object file: No such file or directory\n"
         "Incompatible platform detected\nNo devices found. Waiting indefinitely.",
@@ -273,7 +273,7 @@ _GENERAL = (
         r"No devices found\. Waiting indefinitely",
         "the device plugin's log",
         "The plugin runs, but found no GPU that it may offer.",
-        "Keep it off nodes without a GPU (label kubegpu.nodes/gpu). On a GPU node, look at "
+        "Keep it off nodes without a GPU (label kubegpu.nodes/gpu). On a GPU node, check "
         "nvidia-smi -L there, and at the plugin's MIG strategy.",
         "No devices found. Waiting indefinitely.",
         covers=("plugin_gave_up",),
@@ -332,8 +332,8 @@ _GENERAL = (
         "GPU feature discovery's log",
         "GPU feature discovery found no NVML in its container: the nvidia runtime did not start "
         "it, or the node has no driver.",
-        "Look at the device plugin's pod on the same node, which needs the same; "
-        "kubegpu.nodes.verify tells what is missing.",
+        "Check the device plugin's pod on the same node, which needs the same; "
+        "kubegpu.nodes.verify shows what is missing.",
         "failed to create resource manager: unsupported strategy auto",
         "k8s-device-plugin v0.20.0, internal/resource/factory.go",
     ),
@@ -353,7 +353,7 @@ _GENERAL = (
         "kubelet, in a pod's events (UnexpectedAdmissionError)",
         "The scheduler gave the pod a node on which kubelet has {available} of {requested} "
         "{resource} left: the device plugin went, or a GPU became unhealthy, in between.",
-        "Look at the device plugin's log on that node; delete the pod, and it is scheduled again.",
+        "Check the device plugin's log on that node; delete the pod, and it is scheduled again.",
         "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
         "Requested: 1, Available: 0, which is unexpected",
         "kubelet's own words",
@@ -483,7 +483,7 @@ _GENERAL = (
         "nvidia-smi",
         "The driver is loaded and found no GPU that it can drive: a virtual GPU, a GPU that is too "
         "old for the driver's branch, or one that does not start.",
-        "Look at dmesg | grep NVRM: it names the GPU and the reason; kubegpu.nodes.plan names the "
+        "Check dmesg | grep NVRM: it names the GPU and the reason; kubegpu.nodes.plan names the "
         "driver that it needs.",
         "No devices were found",
     ),
@@ -570,8 +570,8 @@ _GENERAL = (
         r"(?P<socket>/[\w./-]{0,200}?containerd[\w.-]{0,60}?\.sock)",
         "ctr, crictl, kubelet",
         "containerd does not answer at {socket}.",
-        "Look at: systemctl status containerd; journalctl --unit containerd. A configuration that "
-        "it cannot load shows by: containerd config dump.",
+        "Check: systemctl status containerd; journalctl --unit containerd. Check the configuration "
+        "with: containerd config dump.",
         'ctr: failed to dial "/run/containerd/containerd.sock": connection error: desc = '
         '"transport: error while dialing: dial unix /run/containerd/containerd.sock: connect: no '
         'such file or directory"',
@@ -582,7 +582,7 @@ _GENERAL = (
         r"Cannot connect to the Docker daemon",
         "docker",
         "dockerd does not answer.",
-        "Look at: systemctl status docker; journalctl --unit docker.",
+        "Check: systemctl status docker; journalctl --unit docker.",
         "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon "
         "running?",
         "docker's own words",
@@ -596,7 +596,7 @@ _LAST_RESORTS = (
         r"Failed to initialize NVML: (?P<what>[^\n\\\"]{1,80})",
         "nvidia-smi, the device plugin",
         "The driver does not answer: {what}.",
-        "Look at: nvidia-smi; dmesg | grep -i -e NVRM -e Xid.",
+        "Check: nvidia-smi; dmesg | grep -i -e NVRM -e Xid.",
         "Failed to initialize NVML: Insufficient Permissions",
         "NVML's own words",
         last_resort=True,
@@ -606,7 +606,7 @@ _LAST_RESORTS = (
         r"nvidia-container-cli: (?P<what>[^\n\\\"]{1,160})",
         "nvidia-container-cli, when a container starts",
         "The container toolkit could not prepare the container: {what}.",
-        "Ask it on the node: nvidia-container-cli --load-kmods --debug=/dev/stderr info.",
+        "Run on the node: nvidia-container-cli --load-kmods --debug=/dev/stderr info.",
         "nvidia-container-cli: initialization error: driver error: failed to process request",
         "github.com/NVIDIA/nvidia-docker/issues/726",
         last_resort=True,

@@ -70,8 +70,7 @@ DRM = (
         _KERNEL,
         "The driver {driver} could not start a GPU: {what}.",
         "The lines of {driver} before it in the kernel's log say why (dmesg | grep {driver}). A "
-        "newer kernel or driver, newer firmware, and powering the machine off and on are what "
-        "helps as a rule.",
+        "newer kernel or driver, newer firmware, or powering the machine off and on usually helps.",
         "amdgpu 0000:03:00.0: amdgpu: Fatal error during GPU init",
         "Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_kms.c, drivers/base/dd.c",
         READ,

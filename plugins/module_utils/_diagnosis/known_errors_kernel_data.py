@@ -61,7 +61,7 @@ KERNEL = (
         (48, 95),
         f"{_GPU} had a memory error that it could not correct (Xid {{number}}): programs that use "
         "it were ended, and it may give wrong results until it is reset.",
-        f"{RESET_STEP} Then look at nvidia-smi -q -d ECC,ROW_REMAPPER.",
+        f"{RESET_STEP} Then check nvidia-smi -q -d ECC,ROW_REMAPPER.",
         "NVRM: Xid (PCI:0000:07:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double "
         "bit error (DBE) has been detected on GPU in the framebuffer",
     ),
@@ -89,7 +89,7 @@ KERNEL = (
         (63,),
         f"{_GPU} has recorded a bad row (before Ampere: page) of its memory, which the next reset "
         "takes out of use (Xid 63).",
-        "Reset the GPU or reboot when the node is free; work may go on until then.",
+        "Reset the GPU or reboot when the node is free; work may continue until then.",
         "NVRM: Xid (PCI:0000:10:1c): 63, pid=1896, Row Remapper: New row marked for remapping, "
         "reset gpu to activate.",
     ),
@@ -153,7 +153,7 @@ KERNEL = (
         r"(?P<what>[^\n]{1,120})",
         _KERNEL,
         "The NVSwitch {address} had a fatal error (SXid {number}): {what}.",
-        "Drain the node, reset all GPUs of the board or reboot, and look at the log of the fabric "
+        "Drain the node, reset all GPUs of the board or reboot, and check the log of the fabric "
         "manager; what the number means, its user guide says (appendix D).",
         "nvidia-nvswitch0: SXid (PCI:0000:a9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
         "access.redhat.com/solutions/6619941, through github.com/leptonai/gpud",
@@ -233,7 +233,7 @@ KERNEL = (
         r"infoROM is corrupted at gpu (?P<address>[0-9a-f:.]{4,20})",
         "nvidia-smi (exit status 14)",
         "The infoROM of GPU {address}, where the card keeps its data, is corrupted.",
-        "Drain the node and power it off and on; if it stays, the card has to be replaced.",
+        "Drain the node and power it off and on; if it persists, the card has to be replaced.",
         "WARNING: infoROM is corrupted at gpu 0000:3B:00.0",
         "nvidia-smi's own words; github.com/utkuozdemir/nvidia_gpu_exporter",
         READ,
@@ -267,7 +267,7 @@ KERNEL = (
         r"unsupported display driver / cuda driver combination",
         "a CUDA program (error 803)",
         "The CUDA driver library that the program loads is not the one of the driver on the node: "
-        "as a rule the image's own (cuda-compat) is found before it.",
+        "usually the image's own (cuda-compat) is found before it.",
         "Take cuda-compat (/usr/local/cuda/compat) out of the image or of LD_LIBRARY_PATH; where "
         "the driver was upgraded on the node, reboot it.",
         "Error 803: system has unsupported display driver / cuda driver combination",

@@ -110,7 +110,7 @@ class Editor:
             # All runtimes share the switch: another managed name takes the edit over.
             other = next(iter(self._others))
             self._others[other] = (*self._others[other], edit)
-            self.say(f"{where} stays: {other} may need it")
+            self.say(f"{where} is kept: {other} may need it")
             return
         raw = self.document.raw(edit.path)
         # Another managed name may have replaced this edit's value: it then restores the older one.

@@ -48,7 +48,7 @@ class DockerHost:
             raise InputError(
                 "dockerd is not installed on this node."
                 if response.rc == 127
-                else "dockerd does not tell its version.",
+                else "dockerd does not report its version.",
                 evidence=response.last_output(),
                 next_step="Install Docker (this collection does not), or set docker_version.",
             )

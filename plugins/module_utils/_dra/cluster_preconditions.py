@@ -70,7 +70,7 @@ def _kubernetes(given: str) -> Precondition:
             "unknown",
             None,
             "the API server returned no version",
-            "Look at: kubectl version",
+            "Check: kubectl version",
         )
     evidence = f"/version of the API server: {given}"
     if version < KUBERNETES:
@@ -131,7 +131,7 @@ def _allocators(request: Request, parts: Sequence[Mapping[str, Any]]) -> list[Pr
     for part in parts:
         value = str(part["text"])
         if part["kind"] == OPERATOR:
-            step = "See that its device plugin stays off (devicePlugin.enabled=false)."
+            step = "See that its device plugin remains off (devicePlugin.enabled=false)."
             found.append(Precondition("", "GPU operator", value, True, "", step))
         elif part["kind"] == DEVICE_PLUGIN and part["managed"]:
             found.append(_our_plugin(request, value))
@@ -150,7 +150,7 @@ def _our_plugin(request: Request, value: str) -> Precondition:
         )
     return Precondition(
         "", name, value, False,
-        "it and the DRA driver would give out the same GPUs, each without regard to the other",
+        "it and the DRA driver would allocate the same GPUs, each without regard to the other",
         f"Set {PREFIX}device_plugin: remove, and move pods that ask for nvidia.com/gpu to claims "
         f"where the cluster does not lend that name{_DOMAINS_ALONE}.",
     )  # fmt: skip

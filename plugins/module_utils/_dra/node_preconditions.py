@@ -105,7 +105,7 @@ def _cdi(name: str, node: Mapping[str, Any], asked_for: bool) -> Precondition:
         value = f"CRI-O {version or 'of unknown version'}"
         evidence = f"CRI-O has CDI from {dotted(CRIO_CDI_ON)} on by default"
         if not version:
-            return Precondition(name, "CDI", value, None, evidence, "Look at: crio --version")
+            return Precondition(name, "CDI", value, None, evidence, "Check: crio --version")
         met = version_numbers(version)[:2] >= CRIO_CDI_ON
         return Precondition(name, "CDI", value, met, evidence, "" if met else "Upgrade CRI-O.")
     if runtimes.get("docker") and not containerd:
@@ -115,7 +115,7 @@ def _cdi(name: str, node: Mapping[str, Any], asked_for: bool) -> Precondition:
         )  # fmt: skip
     return Precondition(
         name, "CDI", "unknown", None, "the configuration of containerd could not be read",
-        "Look at: containerd config dump",
+        "Check: containerd config dump",
     )  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def _cdi_of_containerd(name: str, containerd: Mapping[str, Any], asked_for: bool
         on = numbers >= CONTAINERD_CDI_ON
         return Precondition(
             name, "CDI", value, True if on else None, f"{dump}is not shown",
-            "" if on else "Look at: containerd config dump",
+            "" if on else "Check: containerd config dump",
         )  # fmt: skip
     return Precondition(
         name, "CDI", f"{value}, off", False, f"{dump}is false",
@@ -263,7 +263,7 @@ def _imex(request: Request, name: str, node: Mapping[str, Any]) -> Precondition:
     if not packages and not unit:
         return Precondition(
             name, "IMEX", value, False, evidence,
-            "Install the package (nvidia_driver_imex: true); its service stays off.",
+            "Install the package (nvidia_driver_imex: true); its service remains off.",
         )  # fmt: skip
     met = unit in (None, "masked")
     evidence += ": the DRA driver starts IMEX itself"

@@ -121,8 +121,8 @@ def removable(existing: Objects, wanted: Objects = ()) -> tuple[list[Object], li
         found.append({"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": place})
     if domains and not any(one["metadata"]["name"] == DOMAINS for one in wanted):
         return found, [
-            f"The definitions of compute domains stay, as the cluster has {', '.join(domains)}, "
-            "which would go with them"
+            f"The definitions of compute domains are kept, because the cluster has "
+            f"{', '.join(domains)}, which would go with them"
         ]
     return found, []
 

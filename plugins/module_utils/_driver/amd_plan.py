@@ -176,7 +176,7 @@ def _packages(
     installed, held = _installed(node), node["amd_driver"]["held"]
     release = request.release or amd_data.PINNED_RELEASE
     if not installed:
-        why = "asked for" if request.release else "the release that this collection pins"
+        why = "requested" if request.release else "the release that this collection pins"
         reason = f"amdgpu-dkms is not installed; {release} is {why}"
         return "install", Step("packages", "install", f"amdgpu {release}", reason)
     differs = [name for name, text in wanted.items() if not fits(text, installed.get(name))]
@@ -184,7 +184,7 @@ def _packages(
         there = installed[amd_data.PACKAGES[0]]
         older = amd_data.build_number(there) < amd_data.build_number(str(wanted[differs[0]]))
         action = "upgrade" if older else "downgrade"
-        reason = f"{there} is installed; {release} is asked for"
+        reason = f"{there} is installed; {release} is requested"
         return action, Step("packages", action, f"amdgpu {release}", reason)
     if held is not None and bool(held) != request.hold:
         verb = "hold" if request.hold else "unhold"

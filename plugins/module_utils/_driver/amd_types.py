@@ -40,7 +40,7 @@ def read_amd_driver_request(given: Mapping[str, Any]) -> AmdDriverRequest:
     request = AmdDriverRequest(**read_arguments(ARGUMENTS, given, PREFIX))
     if request.release and not RELEASE.match(request.release):
         raise InputError(
-            f"{PREFIX}release is {request.release!r}, which is no release of AMD's driver.",
+            f"{PREFIX}release is {request.release!r}, which is not a release of AMD's driver.",
             next_step="Name a folder of repo.radeon.com/amdgpu, such as 30.30 or 6.4.3, in "
             "quotation marks.",
         )

@@ -196,7 +196,7 @@ def _systemctl(verb: str, unit: str, node: Dependencies) -> None:
         raise KubegpuError(
             f"systemctl {verb} {unit} failed.",
             evidence=journal(node.run, unit, begun) or answer.last_output(),
-            next_step=f"Look at: journalctl --unit {unit}",
+            next_step=f"Check: journalctl --unit {unit}",
         )
 
 
@@ -221,7 +221,7 @@ def _verify(plan: Plan, request: Request, wanted: Setup, node: Dependencies) -> 
             raise KubegpuError(
                 f"{unit} does not listen on port {request.port} after {request.timeout} seconds.",
                 evidence=journal(node.run, unit),
-                next_step=f"Look at: journalctl --unit {unit}",
+                next_step=f"Check: journalctl --unit {unit}",
             )
         node.sleep(_PAUSE)
 

@@ -68,8 +68,8 @@ def wanted_gpus(node: Mapping[str, Any], request: Request) -> tuple[tuple[str, .
         "gpu_lost",
         f"The node had a GPU at {', '.join(lost)}, which is not on the PCI bus any more.",
         f"{len(present)} of {len(known)} GPUs are there",
-        "Look at dmesg and at the card; if it was taken out, set gpu_monitoring_expected_gpus to "
-        "the addresses of those that stay.",
+        "Check dmesg and the card; if it was taken out, set gpu_monitoring_expected_gpus to "
+        "the addresses of those that remain.",
     )
     return tuple(sorted(known | set(present))), warning.message if lost else ""
 

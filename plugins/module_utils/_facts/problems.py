@@ -150,7 +150,7 @@ def _not_answering(
         "driver_not_answering",
         f"The driver {node['driver']['loaded']} is loaded, but does not answer.",
         nvml_error,
-        "Look at: dmesg | grep -i -e NVRM -e Xid",
+        "Check: dmesg | grep -i -e NVRM -e Xid",
     )
 
 

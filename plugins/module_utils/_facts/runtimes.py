@@ -311,10 +311,10 @@ def read_daemon_json(text: str) -> dict[str, Any]:
         raise ValueError("values are nested too deep") from error
     data = {} if data is None else data
     if not isinstance(data, dict):
-        raise ValueError("daemon.json is no object")
+        raise ValueError("daemon.json is not an object")
     runtimes = data.get("runtimes") or {}
     if not isinstance(runtimes, dict) or isinstance(data.get("runtimes"), list):
-        raise ValueError("runtimes is no object")
+        raise ValueError("runtimes is not an object")
     return {
         "runtimes": _docker_runtimes(runtimes),
         "default_runtime": data.get("default-runtime") or "runc",

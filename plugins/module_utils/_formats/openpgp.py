@@ -154,12 +154,12 @@ def _unarmored(lines: Iterator[bytes]) -> bytes:
         if _CHECKSUM.match(text):
             raise _refused("The key file is damaged: there is text after its checksum.")
         if not _BASE64.match(text):
-            raise _refused("The key file is damaged: its armor is no base64.", repr(text[:60]))
+            raise _refused("The key file is damaged: its armor is not base64.", repr(text[:60]))
     try:
         packets = base64.b64decode(b"".join(encoded), validate=True)
         wanted = None if checksum is None else base64.b64decode(checksum, validate=True)
     except binascii.Error as error:
-        raise _refused("The key file is damaged: its armor is no base64.", str(error)) from error
+        raise _refused("The key file is damaged: its armor is not base64.", str(error)) from error
     if wanted is not None and wanted != _crc24(packets).to_bytes(3, "big"):
         raise _refused("The key file is damaged: its checksum does not fit.")
     return packets

@@ -43,13 +43,13 @@ def check_baseline(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
                 isinstance(row.get(text), str) for text in texts
             ):
                 raise InputError(
-                    f"baseline.{name}[{number}] is no mapping with {', '.join(texts)}.",
+                    f"baseline.{name}[{number}] is not a mapping with {', '.join(texts)}.",
                     next_step=_STEP,
                 )
             xids = row.get("xids") or ()
             if not isinstance(xids, (list, tuple)) or not all(isinstance(n, int) for n in xids):
                 raise InputError(
-                    f"baseline.{name}[{number}].xids is no list of numbers.", next_step=_STEP
+                    f"baseline.{name}[{number}].xids is not a list of numbers.", next_step=_STEP
                 )
     return given
 
@@ -64,8 +64,8 @@ def missing_gpus(node: Node, baseline: Mapping[str, Any]) -> list[Judged]:
                 _GPU_MISSING,
                 f"GPU {gpu['address']} is not on the PCI bus any more.",
                 f"the baseline has it ({gpu.get('product') or 'unknown product'})",
-                "Power the machine off and on; see that the card is seated and powered, and look "
-                "at the log of the management controller.",
+                "Power the machine off and on; see that the card is seated and powered, and check "
+                "the log of the management controller.",
             ),
             ERROR,
             gpu["address"],

@@ -31,7 +31,7 @@ _RMA = (
     "Drain the node, run dcgmi diag or NVIDIA's field diagnostics, and ask the maker of the "
     "machine to replace the card."
 )
-_PENDING_STEP = "Reset the GPU or reboot when the node is free; work may go on until then."
+_PENDING_STEP = "Reset the GPU or reboot when the node is free; work may continue until then."
 _WATCH_STEP = (
     "Compare again in some days. If it grows: check seat, riser and power of the card, then the "
     "slot, then the card."
@@ -205,7 +205,7 @@ THRESHOLDS: tuple[Threshold, ...] = (
         "ecc_uncorrected",
         "gpu_memory_error",
         "GPU {gpu} had {value} memory errors since its last reset that it could not correct.",
-        f"{RESET_STEP} Then look at nvidia-smi -q -d ECC,ROW_REMAPPER.",
+        f"{RESET_STEP} Then check nvidia-smi -q -d ECC,ROW_REMAPPER.",
         (
             ("ecc", "volatile_sram_uncorrected"),
             ("ecc", "volatile_dram_uncorrected"),

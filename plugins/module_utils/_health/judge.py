@@ -40,9 +40,9 @@ from .types import ANSWERED, HUNG, MISSING, Event, Judged, Node, PciGpu, Request
 _ORDER = {ERROR: 0, WARNING: 1, INFO: 2}
 _WIDTH_STEP = (
     "Drain the node and switch it off; seat the card and the riser again, clean the contacts, and "
-    "try another slot. If it stays: the riser, the board, the card."
+    "try another slot. If it persists: the riser, the board, the card."
 )
-_BROKEN_STEP = "Look at nvidia-smi -q for this GPU and at dmesg | grep -i -e NVRM -e Xid."
+_BROKEN_STEP = "Check nvidia-smi -q for this GPU and dmesg | grep -i -e NVRM -e Xid."
 _LOST = "GPU is lost"
 
 
@@ -179,7 +179,7 @@ def _not_counted(address: str, count: int, wanted: int) -> Judged:
             "gpu_missing_in_nvml",
             f"The driver does not count GPU {address}, which is on the PCI bus.",
             f"nvidia-smi lists {count} of {wanted} GPUs",
-            "Look at dmesg | grep -i -e NVRM -e Xid for this GPU: one that fell off the bus comes "
+            "Check dmesg | grep -i -e NVRM -e Xid for this GPU: one that fell off the bus comes "
             "back by powering the node off and on.",
         ),
         ERROR,
@@ -221,7 +221,7 @@ def _status(node: Node) -> list[Judged]:
                 "driver_not_answering",
                 f"The driver {smi.driver} is loaded, but does not answer.",
                 f"nvidia-smi -q -x {how}. {smi.error or smi.text}"[:500],
-                "Look at: dmesg | grep -i -e NVRM -e Xid.",
+                "Check: dmesg | grep -i -e NVRM -e Xid.",
             ),
             ERROR,
         )
@@ -325,7 +325,7 @@ def _fabric(address: str, fabric: Mapping[str, Any]) -> list[Judged]:
                     f"GPU {address} has not joined the NVLink fabric: CUDA programs fail with "
                     "error 802, system not yet initialized.",
                     f"nvidia-smi: fabric state {state}, status {status}",
-                    "Look at the fabric manager: journalctl --unit nvidia-fabricmanager, "
+                    "Check the fabric manager: journalctl --unit nvidia-fabricmanager, "
                     "/var/log/fabricmanager.log, and dmesg | grep -i -e SXid -e Xid.",
                 ),
                 ERROR,
@@ -348,7 +348,7 @@ def _fabric(address: str, fabric: Mapping[str, Any]) -> list[Judged]:
             "fabric_degraded",
             f"The NVLink fabric of GPU {address} is degraded.",
             f"nvidia-smi: fabric {', '.join(bad)}",
-            "Look at nvidia-smi nvlink -s, at the fabric manager's log and at cables and trays.",
+            "Check nvidia-smi nvlink -s, the fabric manager's log, cables and trays.",
         )
         found.append(Judged(finding, WARNING, address))
     return found
@@ -399,7 +399,7 @@ def _exceeded(row: Threshold, address: str, value: float, limit: float) -> Judge
     cause = row.cause.format(gpu=address, value=value, limit=f"{limit:g}")
     names = ", ".join(".".join(name) for name in row.values)
     least = "at least" if row.least else "at most"
-    evidence = f"{names}: {value}, {least} {limit:g} is no finding ({row.name})"
+    evidence = f"{names}: {value}, {least} {limit:g} is not a finding ({row.name})"
     return Judged(
         Finding(row.code, cause, evidence, row.next_step),
         row.severity,
@@ -443,7 +443,7 @@ def _driver_event(event: Event, works: bool) -> Judged:
     otherwise = Finding(
         "driver_message",
         f"NVIDIA's driver said: {event.variant}.",
-        next_step="Look at: dmesg | grep -i -e NVRM -e Xid.",
+        next_step="Check: dmesg | grep -i -e NVRM -e Xid.",
     )
     finding = explain_one(event.sample, otherwise)
     return _of_event(finding, INFO if works else ERROR, event)
@@ -458,7 +458,7 @@ def _mismatch(event: Event, status: str) -> Judged:
             cause=f"Programs{who} loaded libraries of another version than the module's since "
             f"boot: {', '.join(event.versions) or 'unknown versions'}. nvidia-smi answers, so that "
             "the node's own libraries fit.",
-            next_step="If it goes on: look for containers with libraries of the driver in their "
+            next_step="If it continues: look for containers with libraries of the driver in their "
             "image, and for programs that were started before an upgrade.",
         )
     return _of_event(finding, INFO if status == ANSWERED else WARNING, event)
@@ -469,8 +469,8 @@ def _hung_task(event: Event) -> Judged:
         "driver_hangs",
         f"Programs that use NVIDIA's driver waited for minutes in the kernel since boot: "
         f"{', '.join(event.programs)}.",
-        next_step="Look at dmesg | grep -i -e NVRM -e Xid; drain the node and reboot it if it goes "
-        "on.",
+        next_step="Check dmesg | grep -i -e NVRM -e Xid; drain the node and reboot it if "
+        "it continues.",
     )
     return _of_event(finding, WARNING, event)
 
@@ -483,7 +483,7 @@ def _kernel_driver(event: Event) -> Judged:
     finding = Finding(
         "kernel_driver_errors",
         f"The driver {driver} reported errors of GPU {event.address} since boot.",
-        next_step=f"Look at dmesg | grep {event.address}; update the kernel and the firmware of "
-        "the card, and have the card checked if it goes on.",
+        next_step=f"Check dmesg | grep {event.address}; update the kernel and the firmware of "
+        "the card, and have the card checked if it continues.",
     )
     return _of_event(finding, WARNING, event)

@@ -133,7 +133,7 @@ def _judged(event: Event, row: Xid) -> Judged:
         finding = replace(
             finding,
             cause=f"{finding.cause} Several programs had it: {', '.join(event.programs)}.",
-            next_step="Run dcgmi diag on this GPU when the node is free: as a rule one program is "
+            next_step="Run dcgmi diag on this GPU when the node is free: usually one program is "
             "at fault, but several point to the GPU.",
         )
     return Judged(
@@ -206,7 +206,7 @@ def judge_switches(events: Sequence[Event]) -> list[Judged]:
         otherwise = Finding(
             "nvswitch_event",
             f"The NVSwitch {event.address} had an error (SXid {event.number}).",
-            next_step="Look at the log of the fabric manager (/var/log/fabricmanager.log); what "
+            next_step="Check the log of the fabric manager (/var/log/fabricmanager.log); what "
             "the number means, its user guide says (appendix D).",
         )
         finding = next(iter(explain(event.sample)), otherwise)

@@ -54,7 +54,7 @@ def _thresholds(given: Mapping[str, Any]) -> dict[str, float | None]:
     for name, value in given.items():
         if name not in names:
             raise InputError(
-                f"thresholds: there is no threshold {name!r}.",
+                f"thresholds: unknown threshold {name!r}.",
                 next_step=f"Name one of {', '.join(names)}.",
             )
         found[name] = _number(f"thresholds.{name}", value)

@@ -85,7 +85,7 @@ def read_file(path: str) -> FileState:
         ) from error
     if len(content) > _MAX_SIZE:
         raise InputError(
-            f"{path} has more than {_MAX_SIZE >> 20} MiB: it is no configuration file.",
+            f"{path} has more than {_MAX_SIZE >> 20} MiB: it is not a configuration file.",
             next_step="Give the path of the file itself.",
         )
     label = None
@@ -297,8 +297,7 @@ def locked(path: str, timeout: float = 60.0, *, folder_mode: int = 0o755) -> Ite
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
                 # It is emptied below.
                 raise KubegpuError(
-                    f"The lock file {path} is no file of its own, but another name of a file, or "
-                    "no regular file.",
+                    f"The lock file {path} is another name of a file, or not a regular file.",
                     evidence=f"{status.st_nlink} names, mode {status.st_mode:o}",
                     next_step=f"See who made it (ls -l {path}), and remove it.",
                 )

@@ -136,5 +136,5 @@ def _act(run: Runner, verb: str, unit: str, timeout: int) -> None:
         raise KubegpuError(
             f"systemctl {verb} {unit} failed.",
             evidence=journal(run, unit, begun) or result.last_output(),
-            next_step=f"Look at: journalctl --unit {unit}",
+            next_step=f"Check: journalctl --unit {unit}",
         )

@@ -92,7 +92,7 @@ def other_drain(node: SlurmNode, record: Record) -> str:
     if record.was_drained or not node.drained or needs_resume(node, record):
         return ""
     return (
-        f"The Slurm node {node.name} stays drained, because somebody else drained it meanwhile: "
+        f"The Slurm node {node.name} remains drained, because somebody else drained it meanwhile: "
         f"{printable(node.reason[:_MAX_REASON]) or 'no reason'}."
     )
 

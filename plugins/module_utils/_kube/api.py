@@ -295,8 +295,8 @@ class Cluster:
             data = None
         if not isinstance(data, dict):
             raise KubeError(
-                f"{self.server.host} answered {method} {path} with something that is no object of "
-                "Kubernetes",
+                f"{self.server.host} answered {method} {path} with something that is not a "
+                "Kubernetes object",
                 evidence=answer.body[:200].decode("utf-8", "replace"),
                 next_step="Check that the address is the API server's, and no proxy or web server.",
                 status=answer.status,

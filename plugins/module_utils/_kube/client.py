@@ -141,7 +141,7 @@ class Client:
                 evidence=_without_password(str(error), self._configuration.proxy or ""),
                 next_step="Give http://HOST:PORT or https://HOST:PORT: by the option proxy, by "
                 "proxy-url in the kubeconfig or by the variable HTTPS_PROXY. socks5:// works with "
-                "newer releases of the library 'kubernetes', and PySocks beside it.",
+                "newer releases of the library 'kubernetes', together with PySocks.",
                 reason="Configuration",
             ) from None
         except (OSError, ValueError) as error:
@@ -266,7 +266,7 @@ def _logged_errors() -> Iterator[list[str]]:
 def _not_verified(path: str, context: str) -> KubeError:
     return KubeError(
         f"The context {context} of the kubeconfig {path} switches off the verification of the API "
-        "server's certificate: a man in the middle would get the credentials",
+        "server's certificate: an attacker on the network could read the credentials",
         evidence="insecure-skip-tls-verify: true",
         next_step="Take that line out of the kubeconfig and give the cluster's CA there "
         "(certificate-authority-data), or as ca_cert (kubegpu_kube.ca_file in the roles).",

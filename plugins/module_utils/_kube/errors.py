@@ -107,15 +107,15 @@ def from_answer(
             "has nothing there",
             "Check the names, and that the cluster's version has this kind of object.",
         ),
-        410: ("no longer has the version that was asked for", "Run it again."),
+        410: ("no longer has the version that was requested", "Run it again."),
         422: ("finds the object not valid", "Correct what it names."),
         429: (
-            "is overloaded and asked for a pause" + (f" of {pause:.0f} s" if pause else ""),
+            "is overloaded and requested a pause" + (f" of {pause:.0f} s" if pause else ""),
             "Run it again when it is less busy.",
         ),
     }
     words, next_step = causes.get(
-        status, ("failed", "Look at the API server's log, and run it again.")
+        status, ("failed", "Check the API server's log, and run it again.")
     )
     return KubeError(
         f"The API server {server.host} {words}: {request} was answered with status {status}",
@@ -168,7 +168,7 @@ def _unauthorized(server: Server, evidence: str) -> KubeError:
         "the token or client certificate is expired, revoked or of another cluster",
         evidence=evidence,
         next_step="Get a new token or kubeconfig of this cluster; 'kubectl auth whoami' with the "
-        "same kubeconfig tells whether it is good.",
+        "same kubeconfig shows whether it is good.",
         status=401,
         reason="Unauthorized",
     )
@@ -275,7 +275,7 @@ def timed_out(server: Server, method: str, path: str, error: BaseException) -> K
     return KubeError(
         f"The API server {server.host} did not answer {method} {path} in time, or broke off",
         evidence=shorten(_without_object(error)),
-        next_step="Look at the API server's load and log, and run it again.",
+        next_step="Check the API server's load and log, and run it again.",
         reason="Timeout",
     )
 

@@ -74,7 +74,7 @@ def _pods(manifest: Any, name: str = "") -> Iterator[tuple[str, Mapping[str, Any
     """Yield the name of the manifest and the spec of each pod in it."""
     if not isinstance(manifest, Mapping):
         raise InputError(
-            f"{manifest!r} is no manifest.", next_step="Give one as a mapping (from_yaml)."
+            f"{manifest!r} is not a manifest.", next_step="Give one as a mapping (from_yaml)."
         )
     metadata = manifest.get("metadata")
     name = str((metadata or {}).get("name") or (metadata or {}).get("generateName") or name)
@@ -170,7 +170,7 @@ def _check_amount(
                 "not_a_quantity",
                 place,
                 resource,
-                f"{place}: {part} of {resource} is {given[resource]!r}, which is no quantity.",
+                f"{place}: {part} of {resource} is {given[resource]!r}, which is not a quantity.",
                 "Write a whole number.",
             )
         elif amount < 0 or amount.denominator != 1:
@@ -220,7 +220,7 @@ def _check_environment(
         one = _mapping(variable)
         if one.get("name") != _VISIBLE or one.get("value") in ("void", "none", "", None):
             continue
-        what = "beside what it asks for" if gpus else "without asking for a GPU"
+        what = "in addition to what it asks for" if gpus else "without asking for a GPU"
         yield _problem(
             "visible_devices",
             place,
@@ -255,8 +255,8 @@ def _wrong_name(place: str, resource: str, more: frozenset[str]) -> dict[str, An
         "wrong_name",
         place,
         resource,
-        f"{place}: {resource} is no GPU resource that a known device plugin offers; a pod with it "
-        "stays Pending, or is refused where the name has no domain.",
+        f"{place}: {resource} is not a GPU resource of a known device plugin; a pod with it "
+        "remains Pending, or is refused where the name has no domain.",
         f"Write {guess}; for a name of your own (resource renaming), name it in resources.",
     )
 

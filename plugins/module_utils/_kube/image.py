@@ -50,11 +50,11 @@ def check_reference(option: str, reference: str) -> None:
     name, tag, digest = split(reference)
     wrong = ""
     if not _NAME.match(name) or len(name) > _LONGEST:
-        wrong = f"{name!r} is no name of an image: small letters, digits, '.', '_', '-' and '/'"
+        wrong = f"{name!r} is not a name of an image: small letters, digits, '.', '_', '-' and '/'"
     elif (tag or reference[len(name) :].startswith(":")) and not is_tag(tag):
-        wrong = f"{tag!r} is no tag"
+        wrong = f"{tag!r} is not a tag"
     elif (digest or "@" in reference) and not is_digest(digest):
-        wrong = f"{digest!r} is no digest, which is sha256: with 64 small hexadecimal digits"
+        wrong = f"{digest!r} is not a digest, which is sha256: with 64 small hexadecimal digits"
     if wrong:
         raise InputError(
             f"{option} is {reference!r}, and no image can be called so: {wrong}.",

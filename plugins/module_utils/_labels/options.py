@@ -83,7 +83,7 @@ def _texts(where: str, kind: str, given: Mapping[str, Any]) -> dict[str, str]:
     for name, value in given.items():
         if isinstance(value, (Mapping, list, tuple)):
             raise InputError(
-                f"The value of {name} in {where}.{kind} is no text", evidence=f"{value!r}"
+                f"The value of {name} in {where}.{kind} is not text", evidence=f"{value!r}"
             )
     # Null means no label, so that a template can omit one.
     return {str(name): label_text(value) for name, value in given.items() if value is not None}

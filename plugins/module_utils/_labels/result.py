@@ -66,7 +66,7 @@ def build_warnings(
     warnings = [found.note for found in matches if found.note]
     if unknown:
         warnings.append(
-            "These hosts are no nodes of the cluster, by machine id or name: "
+            "These hosts are not nodes of the cluster, by machine id or name: "
             f"{join_names(unknown)}. The others were done."
         )
     if not_ready:

@@ -151,13 +151,13 @@ def not_ready(node: Node, boot_id: str, seconds: float) -> Finding:
             f"The kubelet of the node {node.name} has not reported the boot of the node after "
             f"{seconds:.0f} s: what the cluster says of it is from before the reboot.",
             f"bootID: {node.boot_id}, the node's: {boot_id}",
-            "Look at the kubelet: journalctl -u kubelet.",
+            "Check the kubelet: journalctl -u kubelet.",
         )
     return Finding(
         "not_ready_in_time",
         f"The node {node.name} is not ready after {seconds:.0f} s.",
         node.ready_message,
-        "Look at the kubelet and the container runtime: journalctl -u kubelet.",
+        "Check the kubelet and the container runtime: journalctl -u kubelet.",
     )
 
 
@@ -179,10 +179,10 @@ def still_there(pod: Pod, node: Node, now: float | None, paused: bool = False) -
     if paused and not pod.deletion:
         return Finding(
             "daemonset_stays",
-            f"The pod {pod.full_name} of the DaemonSet {pod.owner_name} stays, although the node "
+            f"The pod {pod.full_name} of the DaemonSet {pod.owner_name} is kept, although the node "
             f"{node.name} has the label that pauses it.",
             "",
-            "See whether kube-controller-manager runs: it takes away the pods of DaemonSets.",
+            "See whether kube-controller-manager runs: it removes the pods of DaemonSets.",
         )
     end = unix_time(pod.deletion)
     late = f" for {now - end:.0f} s" if now and end and now > end else ""
@@ -191,7 +191,7 @@ def still_there(pod: Pod, node: Node, now: float | None, paused: bool = False) -
         f"The pod {pod.full_name} was told to end and is still there"
         + (f", its grace period is over{late}." if late else f" until {pod.deletion}."),
         f"deletionTimestamp: {pod.deletion}",
-        "Look at the kubelet of the node and at the pod's finalizers and volumes. A pod with a "
+        "Check the kubelet of the node and the pod's finalizers and volumes. A pod with a "
         "long grace period needs a longer timeout, or grace_period.",
     )
 

@@ -71,8 +71,8 @@ class Maintenance:
             left = self._left_cordoned()
             if left:
                 error.next_step = (
-                    f"{error.next_step} Then run the same task again, which goes on, or release "
-                    f"with state: released what stays cordoned by this run: {join_names(left)}."
+                    f"{error.next_step} Then run the same task again, which continues, or release "
+                    f"with state: released what remains cordoned by this run: {join_names(left)}."
                 ).strip()
             raise
 

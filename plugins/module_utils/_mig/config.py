@@ -110,7 +110,7 @@ def _balanced(profiles: Sequence[Profile]) -> dict[str, int]:
 
 def _configs(configs: Any) -> Mapping[str, Any]:
     if not isinstance(configs, Mapping):
-        raise InputError(f"{_WHERE} is {configs!r}, which is no mapping.", next_step=_SCHEMA)
+        raise InputError(f"{_WHERE} is {configs!r}, which is not a mapping.", next_step=_SCHEMA)
     if "mig-configs" in configs:
         version = configs.get("version")
         if version != "v1":
@@ -133,7 +133,7 @@ def _entries(name: str, data: Any) -> tuple[Entry, ...]:
 
 def _entry(where: str, data: Any) -> Entry:
     if not isinstance(data, Mapping):
-        raise InputError(f"{where} is {data!r}, which is no mapping.", next_step=_SCHEMA)
+        raise InputError(f"{where} is {data!r}, which is not a mapping.", next_step=_SCHEMA)
     _unknown(where, data, _KEYS)
     enabled = data.get("mig-enabled")
     if not isinstance(enabled, bool):
@@ -195,7 +195,7 @@ def _filters(where: str, value: Any) -> tuple[tuple[str, str], ...]:
 
 def _counts(where: str, data: Any) -> dict[str, int]:
     if not isinstance(data, Mapping):
-        raise InputError(f"{where} is {data!r}, which is no mapping.", next_step=_SCHEMA)
+        raise InputError(f"{where} is {data!r}, which is not a mapping.", next_step=_SCHEMA)
     for name, count in data.items():
         if not isinstance(name, str):
             raise InputError(f"{where} has the profile {name!r}.", next_step="Put it in quotes.")

@@ -89,5 +89,5 @@ def _failed(gpu: Gpu, cause: str, output: str) -> KubegpuError:
         next_step="A program uses the GPU or the instance: nvidia-smi, and fuser -v /dev/nvidia*, "
         "show which."
         if in_use(output)
-        else f"Look at: nvidia-smi mig -i {gpu.uuid} -lgi, and the kernel log (dmesg).",
+        else f"Check: nvidia-smi mig -i {gpu.uuid} -lgi, and the kernel log (dmesg).",
     )

@@ -130,7 +130,7 @@ def _in_cluster(plan: Plan, cluster: Mapping[str, Any]) -> list[Finding]:
         return [
             Finding(
                 "mig_cluster_unknown",
-                "The cluster does not tell which pods use the GPUs of this node.",
+                "The cluster does not report which pods use the GPUs of this node.",
                 str(cluster["error"]),
                 "Correct the connection (kubegpu_kube), then run again.",
             )
@@ -310,7 +310,7 @@ def _cannot(node: Mapping[str, Any], gpu: Gpu) -> Finding | None:
     elif node["nvml"] is None:
         if in_table(gpu.device_id):
             return None
-        why, step = "is not known to have MIG", "Load its driver first: then the card tells."
+        why, step = "is not known to have MIG", "Load its driver first: then the card reports it."
     elif gpu.layout is not None:
         return None
     elif "RTX PRO" in gpu.name:
@@ -399,7 +399,7 @@ def _sha256(text: str | None) -> str | None:
 def _step(plan: GpuPlan, request: Request) -> Step:
     reasons = [f"now {plan.before.describe()}"]
     if plan.keep:
-        reasons.append(f"{len(plan.keep)} of {len(plan.before.instances)} instances stay")
+        reasons.append(f"{len(plan.keep)} of {len(plan.before.instances)} instances are kept")
     if plan.gpu.from_table and plan.create:
         reasons.append("predicted; the card's own list decides")
     return Step(

@@ -68,7 +68,7 @@ def _not_shown(
         "driver does not show each GPU on the PCI bus.",
         f"{'' if node['nvml'] else 'the driver does not answer; '}{drivers}",
         "Load the driver (role nvidia_driver), or take the GPU back from another kernel driver, "
-        "then run again. What was found stays in the record; a GPU that is taken out of the "
+        "then run again. What was found remains in the record; a GPU that is taken out of the "
         "machine is left out.",
     )
 
@@ -79,11 +79,11 @@ def _unknown(gpu: Gpu) -> Finding | None:
         return None
     return Finding(
         "mig_mode_unknown",
-        f"The MIG layout of {gpu.title} ({gpu.address}) cannot be restored: the driver tells no "
+        f"The MIG layout of {gpu.title} ({gpu.address}) cannot be restored: the driver reports no "
         "MIG mode of it.",
         "nvidia-smi shows the mode as N/A",
-        f"Look at: nvidia-smi -i {gpu.uuid} --query-gpu=mig.mode.current --format=csv, and load a "
-        "driver that has MIG on this card, then run again. What was found stays in the record.",
+        f"Check: nvidia-smi -i {gpu.uuid} --query-gpu=mig.mode.current --format=csv, and load a "
+        "driver that has MIG on this card, then run again. What was found remains in the record.",
     )
 
 

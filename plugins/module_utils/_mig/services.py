@@ -59,7 +59,7 @@ class Services:
             failure = self._systemctl(verb, unit)
             if failure:
                 self.warn(
-                    f"systemctl {verb} {unit} failed: {failure}. Next step: look at "
+                    f"systemctl {verb} {unit} failed: {failure}. Next step: check "
                     f"journalctl --unit {unit}"
                 )
 

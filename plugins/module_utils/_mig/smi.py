@@ -49,9 +49,9 @@ class NvidiaSmi:
         words = [word.strip() for word in answer.stdout.strip().split(",")]
         if len(words) != 2 or not set(words) <= {*_MODES, "[N/A]", "N/A"}:
             raise KubegpuError(
-                f"nvidia-smi does not tell the MIG mode of {gpu.title}.",
+                f"nvidia-smi does not report the MIG mode of {gpu.title}.",
                 evidence=answer.last_output(),
-                next_step=f"Look at: nvidia-smi -i {gpu.uuid} {_QUERY} --format=csv",
+                next_step=f"Check: nvidia-smi -i {gpu.uuid} {_QUERY} --format=csv",
             )
         return Mode(_MODES.get(words[0]), _MODES.get(words[1]))
 
@@ -66,9 +66,9 @@ class NvidiaSmi:
         found = parse_instances(listed.stdout, self._smi("mig", "-i", gpu.uuid, "-lci").stdout)
         if found is None:
             raise KubegpuError(
-                f"nvidia-smi does not tell the GPU instances of {gpu.title}.",
+                f"nvidia-smi does not report the GPU instances of {gpu.title}.",
                 evidence=listed.last_output(),
-                next_step=f"Look at: nvidia-smi mig -i {gpu.uuid} -lgi",
+                next_step=f"Check: nvidia-smi mig -i {gpu.uuid} -lgi",
             )
         return Layout(True, read_instances([one for some in found.values() for one in some]))
 

@@ -245,7 +245,7 @@ def parse_profile(name: str) -> re.Match[str]:
     match = PROFILE.match(name)
     if match is None:
         raise InputError(
-            f"{name!r} is no MIG profile.",
+            f"{name!r} is not a MIG profile.",
             next_step="Write it as nvidia-smi mig -lgip does, such as 1g.10gb or 1g.10gb+me.",
         )
     return match

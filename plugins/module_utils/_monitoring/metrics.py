@@ -131,7 +131,7 @@ def _counter(line: Any, name: str) -> Metric:
         and not set(parts[2]) & set(',"')
     )
     if not good:
-        raise InputError(f"{name}: {line!r} is no counter.", next_step=_EXAMPLE)
+        raise InputError(f"{name}: {line!r} is not a counter.", next_step=_EXAMPLE)
     return Metric(*parts)
 
 

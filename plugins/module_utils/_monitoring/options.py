@@ -75,11 +75,11 @@ def _check_expression(text: str) -> None:
     if "," in text:
         raise InputError(
             f"{PREFIX}pod_labels has {text!r}, and the exporter splits the list at commas",
-            next_step="Give each expression as an item of its own, without commas.",
+            next_step="Give each expression as its own item, without commas.",
         )
     try:
         re.compile(text)
     except re.error as error:
         raise InputError(
-            f"{PREFIX}pod_labels has {text!r}, which is no regular expression: {error}"
+            f"{PREFIX}pod_labels has {text!r}, which is not a regular expression: {error}"
         ) from error

@@ -93,7 +93,7 @@ def alert_rules(temperature: int = 90, xids: Mapping[int, Xid] = XIDS) -> tuple[
             CRITICAL,
             "5m",
             f"{_HOST} has lost {{{{ $value }}}} of its GPUs.",
-            "Look at dmesg | grep -i xid and lspci -d 10de: on the node. Drain the node and power "
+            "Check dmesg | grep -i xid and lspci -d 10de: on the node. Drain the node and power "
             "it off and on. If it comes again: seat, power and cooling of the card, then the card.",
         ),
         *_xid_rules(xids),
@@ -172,15 +172,15 @@ def _xid_rules(xids: Mapping[int, Xid]) -> Iterator[Rule]:
         _xid_expression(f'xid!~"{_one_of([0, *known])}"', _ERROR_WINDOW),
         WARNING,
         summary=f"{_GPU} had Xid {{{{ $labels.xid }}}}.",
-        next_step="Look at the line in the kernel's log (dmesg | grep -i xid), and for another Xid "
-        "of the same GPU.",
+        next_step="Check the line in the kernel's log (dmesg | grep -i xid), and other "
+        "Xids of the same GPU.",
     )
     yield Rule(
         "KubegpuXidOfProgram",
         _xid_expression(f'xid=~"{_one_of(numbers_of(INFO, xids))}"', _INFO_WINDOW),
         INFO,
-        summary=f"{_GPU} had Xid {{{{ $labels.xid }}}}, as a rule the fault of a program.",
-        next_step="Look at the program's log. If other programs have it on the same GPU too, test "
+        summary=f"{_GPU} had Xid {{{{ $labels.xid }}}}, usually caused by a program.",
+        next_step="Check the program's log. If other programs have it on the same GPU too, test "
         "the GPU.",
     )
 
@@ -221,7 +221,7 @@ def _memory_rules() -> Iterator[Rule]:
         WARNING,
         "1h",
         f"{_GPU} takes a bad row of its memory out of use with the next reset.",
-        "Reset the GPU or reboot when the node is free; work may go on until then.",
+        "Reset the GPU or reboot when the node is free; work may continue until then.",
     )
 
 
@@ -233,7 +233,7 @@ def _condition_rules(temperature: int) -> Iterator[Rule]:
         WARNING,
         "5m",
         f"{_GPU} has {{{{ $value }}}} degrees Celsius.",
-        "Look at the machine's fans and air flow.",
+        "Check the machine's fans and air flow.",
     )
     slow = (
         'DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event=~"hw_thermal|hw_power_brake|hw_slowdown'
@@ -245,7 +245,7 @@ def _condition_rules(temperature: int) -> Iterator[Rule]:
         WARNING,
         "10m",
         f"{_GPU} runs slower because of {{{{ or $labels.clock_event $labels.reason }}}}.",
-        "Look at the machine's fans and air flow for heat, and at its power supplies for "
+        "Check the machine's fans and air flow for heat, and its power supplies for "
         "hw_power_brake.",
     )
     # 10 is a warning, 20 a failure.

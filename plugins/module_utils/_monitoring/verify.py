@@ -62,7 +62,7 @@ def _judge(
             "exporter_no_answer",
             f"The exporter {pod.full_name} does not answer: {error.cause}",
             error.evidence,
-            error.next_step or f"Look at kubectl -n {pod.namespace} logs {pod.name}.",
+            error.next_step or f"Check kubectl -n {pod.namespace} logs {pod.name}.",
         ), ""
     samples = dcgm_gpus(page)
     if len(samples) < gpus:
@@ -89,7 +89,7 @@ def _not_ready(pod: PodView) -> Finding:
         "exporter_not_ready",
         f"The exporter {pod.full_name} is not ready.",
         f"phase {pod.phase}, {pod.restarts} restarts",
-        f"Look at kubectl -n {pod.namespace} logs {pod.name}: DCGM finds no GPU, or the driver "
+        f"Check kubectl -n {pod.namespace} logs {pod.name}: DCGM finds no GPU, or the driver "
         "does not answer.",
     )
 

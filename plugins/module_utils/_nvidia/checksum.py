@@ -115,7 +115,7 @@ def _from_redistrib(text: str, name: str, source: str) -> str:
         evidence=f"it lists {len(names)} files: {', '.join(name[:80] for name in names[:4])}"
         + (", ..." if len(names) > 4 else ""),
         next_step="That list covers archives (.tar.xz); give checksum: sha256:<hex>, or the "
-        ".sha256sum file that lies beside the runfile.",
+        ".sha256sum file that lies next to the runfile.",
     )
 
 

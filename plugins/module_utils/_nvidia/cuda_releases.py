@@ -221,14 +221,14 @@ def cuda_data(rows: Mapping[str, Any] | None = None) -> CudaData:
     unknown = sorted(set(rows) - set(CudaData.__dataclass_fields__))
     if unknown:
         raise InputError(
-            f"data of CUDA: there is no table {', '.join(unknown)}.",
+            f"data of CUDA: unknown table {', '.join(unknown)}.",
             next_step=f"Name one of {', '.join(CudaData.__dataclass_fields__)}.",
         )
     tables: dict[str, Any] = {}
     for name in CudaData.__dataclass_fields__:
         more = rows.get(name) or {}
         if not isinstance(more, Mapping):
-            raise InputError(f"data of CUDA: {name} is {more!r}, which is no mapping.")
+            raise InputError(f"data of CUDA: {name} is {more!r}, which is not a mapping.")
         built_in: Mapping[str, Any] = getattr(BUILT_IN, name)
         tables[name] = {**built_in, **{str(key): _row(name, key, more[key]) for key in more}}
     return CudaData(**tables)

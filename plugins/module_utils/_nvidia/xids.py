@@ -73,7 +73,7 @@ def xid_table(rows: Mapping[Any, Any] | None = None, name: str = "xids") -> Mapp
     if not rows:
         return XIDS
     if not isinstance(rows, Mapping):
-        raise InputError(f"{name}: {rows!r} is no mapping.", next_step=_EXAMPLE)
+        raise InputError(f"{name}: {rows!r} is not a mapping.", next_step=_EXAMPLE)
     table = dict(XIDS)
     for key, value in rows.items():
         if isinstance(key, bool) or not _NUMBER.match(str(key)):
@@ -93,14 +93,14 @@ def _merged(xid: Xid, value: Any, where: str) -> Xid:
     action = row.get("action", xid.action)
     if not isinstance(action, str) or action not in data.ACTIONS:
         raise InputError(
-            f"{where}: there is no action {action!r}.",
+            f"{where}: unknown action {action!r}.",
             next_step=f"Name one of {', '.join(data.ACTIONS)}.",
         )
     otherwise = data.ACTIONS[action][1] if "action" in row else xid.severity
     severity = row.get("severity", otherwise)
     if severity not in SEVERITIES:
         raise InputError(
-            f"{where}: there is no severity {severity!r}.",
+            f"{where}: unknown severity {severity!r}.",
             next_step=f"Name one of {', '.join(SEVERITIES)}.",
         )
     return Xid(xid.number, str(row.get("meaning", xid.meaning)), action, severity)

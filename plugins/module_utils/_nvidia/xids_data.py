@@ -48,7 +48,7 @@ REBOOT_STEP = (
     "card, then the card itself."
 )
 NVLINK_STEP = (
-    "Look at nvidia-smi nvlink -s and -e, and for the same error on the other end of the link. "
+    "Check nvidia-smi nvlink -s and -e, and the same counters on the other end of the link. "
     "Drain the node and reset all GPUs of the board; if it comes again: the link, then the card."
 )
 FOLLOW_STEP = "Look for another Xid of the same GPU before it, and go by that."

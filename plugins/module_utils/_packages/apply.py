@@ -267,9 +267,9 @@ def finish(options: Options, host: Host, store: StateStore) -> Result:
     )
     if wrong:
         raise KubegpuError(
-            f"The package set {options.name} is not as it should be after the change.",
+            f"The package set {options.name} does not match the plan after the change.",
             evidence="; ".join(wrong),
-            next_step=f"Run again; if it stays so, look at {host.manager.log}.",
+            next_step=f"Run again; if this persists, check {host.manager.log}.",
         )
     if present:
         # Others can have installed packages while this run waited for the lock.

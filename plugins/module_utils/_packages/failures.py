@@ -135,7 +135,7 @@ _RULES: tuple[Rule, ...] = (
     Rule(
         r"filtered out by (?:exclude|modular) filtering|matches only excluded packages",
         "A setting of the package manager hides a package that a repository has.",
-        "Look at exclude and excludepkgs of its configuration, at its version locks, and at the "
+        "Check exclude and excludepkgs of its configuration, its version locks, and the "
         "streams of its modules.",
         CHOICE,
     ),

@@ -189,7 +189,7 @@ def plan_present(
         package = draft.before[name] = packages[name]
         draft.after[name] = Package()
         draft.remove.append(name)
-        draft.reasons.append(f"{name} {package.version} is {package.detail}, and not asked for.")
+        draft.reasons.append(f"{name} {package.version} is {package.detail}, and not requested.")
     return draft.plan()
 
 
@@ -215,11 +215,11 @@ def _plan_package(
             draft.after[name] = Package()
     wanted = version or "any version"
     if package.installed:
-        draft.reasons.append(f"{name} is {package.version}, asked for is {wanted}.")
+        draft.reasons.append(f"{name} is {package.version}, requested is {wanted}.")
     elif package.status == BROKEN:
-        draft.reasons.append(f"{name} is {package.detail}, asked for is {wanted}.")
+        draft.reasons.append(f"{name} is {package.detail}, requested is {wanted}.")
     else:
-        draft.reasons.append(f"{name} is not installed, asked for is {wanted}.")
+        draft.reasons.append(f"{name} is not installed, requested is {wanted}.")
 
 
 def plan_absent(
@@ -278,7 +278,7 @@ def _remove(draft: _Draft, name: str, old: Package, package: Package, edited: bo
         (draft.remove if keeps else draft.purge).append(name)
         draft.reasons.append(f"{name} was not installed before.")
         if edited:
-            draft.reasons.append(f"{name}: its configuration was edited since, and stays.")
+            draft.reasons.append(f"{name}: its configuration was edited since, and is kept.")
 
 
 def _restore(

@@ -53,7 +53,7 @@ def check_patterns(patterns: Sequence[str]) -> None:
     for pattern in patterns:
         if not pattern.startswith("/"):
             raise InputError(
-                f"preserve: {pattern!r} is no absolute path.",
+                f"preserve: {pattern!r} is not an absolute path.",
                 next_step="Give a path such as /etc/docker/daemon.json or /etc/cdi/*.",
             )
 

@@ -150,7 +150,7 @@ def _exact(packages: Mapping[str, str | None]) -> dict[str, str]:
     for name, version in packages.items():
         if not (_NAME.match(name) and _VERSION.match(version or "")):
             raise InputError(
-                f"packages: {name} {version} is no package with an exact version.",
+                f"packages: {name} {version} is not a package with an exact version.",
                 next_step="Give the full version with its packaging revision, such as 1.20.0-1.",
             )
         found[name] = str(version)
@@ -267,7 +267,7 @@ def _check(argv: Sequence[str], answer: Result) -> str:
         raise KubegpuError(
             f"Packages could not be saved: {argv[0]} {failed}.",
             evidence=answer.last_output(),
-            next_step=f"Look at the message. {FOLDER} needs space for the packages.",
+            next_step=f"Check the message. {FOLDER} needs space for the packages.",
         )
     return answer.stdout
 

@@ -140,7 +140,7 @@ def _would_remove(
     return KubegpuError(
         f"The package set {name} cannot be changed without removing "
         f"{', '.join(foreign)}; nothing was changed.",
-        evidence=f"asked for: install {', '.join(plan.install) or 'nothing'}; "
+        evidence=f"requested: install {', '.join(plan.install) or 'nothing'}; "
         f"remove {', '.join((*plan.to_remove, *resolution.removed)) or 'nothing'}",
         next_step="Remove them manually, or name them in obsolete.",
     )

@@ -29,7 +29,7 @@ def check(streams: Mapping[str, str]) -> None:
         for word in (module, stream):
             if not _WORD.match(word):
                 raise InputError(
-                    f"module_streams: {word!r} is no name of a module or a stream.",
+                    f"module_streams: {word!r} is not a name of a module or a stream.",
                     next_step="Give a stream for each module, such as nvidia-driver: 580-open.",
                 )
 

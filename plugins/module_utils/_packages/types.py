@@ -80,7 +80,7 @@ class Streams:
     def reasons(self, *, present: bool) -> tuple[str, ...]:
         return tuple(
             f"The stream of the module {module} is {_words(self.before.get(module, NONE))}, "
-            f"{'asked for is' if present else 'before it was'} {_words(stream)}."
+            f"{'requested is' if present else 'before it was'} {_words(stream)}."
             for module, stream in self.changes.items()
         )
 

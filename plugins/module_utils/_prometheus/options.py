@@ -73,7 +73,7 @@ def read_options(given: Mapping[str, Any]) -> Request:
         for target in host.get("targets") or ():
             if not _TARGET.match(target):
                 raise InputError(
-                    f"The target {target!r} of {host['host']} is no address with a port.",
+                    f"The target {target!r} of {host['host']} is not an address with a port.",
                     next_step="Set gpu_monitoring_address to the address by which Prometheus "
                     "reaches the host.",
                 )

@@ -148,7 +148,7 @@ def _check_addresses(request: Request) -> None:
     for component in request.components:
         if not _COMPONENT.match(component):
             raise InputError(
-                "components holds something that is no component of a repository.",
+                "components holds something that is not a component of a repository.",
                 evidence=repr(component),
                 next_step="Give words such as main or non-free-firmware.",
             )
@@ -187,7 +187,7 @@ def _present(request: Request, state: State, keys: Keys) -> Plan:
     )
     if key and request.keyring:
         late = [key]
-        reasons.append(f"{request.key_file} is no longer asked for.")
+        reasons.append(f"{request.key_file} is no longer requested.")
     elif key:
         changes.append(key)
         reasons.append(f"{request.key_file} is not the key {', '.join(seen)}.")
@@ -220,7 +220,7 @@ def _present(request: Request, state: State, keys: Keys) -> Plan:
         change = _undo(request, state, CONFIGURATION, request.configuration_file)
         if change:
             changes.append(change)
-            reasons.append(f"{request.configuration_file} is no longer asked for.")
+            reasons.append(f"{request.configuration_file} is no longer requested.")
     # After all entries that are signed by it.
     changes.extend(late)
     return Plan(tuple(changes), disabled, seen, tuple(reasons))
@@ -238,7 +238,7 @@ def _absent(request: Request, state: State) -> Plan:
     ]
     for kind, path in candidates:
         if kind == KEY and _still_needed(request, state):
-            reasons.append(f"{path} stays: another entry is signed by it.")
+            reasons.append(f"{path} is kept: another entry is signed by it.")
             continue
         change = _undo(request, state, kind, path)
         if change is None:
@@ -247,7 +247,7 @@ def _absent(request: Request, state: State) -> Plan:
         current = state.file(path).text
         if change.text != current:
             edited = state.file(path).undo is Undo.REMOVE_LINES
-            done = "the lines of this collection are removed, other edits stay"
+            done = "the lines of this collection are removed, other edits are kept"
             reasons.append(f"{path}: {done if edited else 'restored'}.")
     return Plan(tuple(changes), (), (), tuple(reasons))
 

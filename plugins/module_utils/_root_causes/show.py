@@ -112,7 +112,7 @@ def failures(result: Object, fail_on: str, hosts: Sequence[str]) -> dict[str, li
         return {}
     if fail_on not in SEVERITIES:
         raise InputError(
-            f"gpu_diagnose_fail_on: there is no severity {fail_on!r}.",
+            f"gpu_diagnose_fail_on: unknown severity {fail_on!r}.",
             next_step=f"Name one of {', '.join((*SEVERITIES, NEVER))}.",
         )
     counted = SEVERITIES[: SEVERITIES.index(fail_on) + 1]

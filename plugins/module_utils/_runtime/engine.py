@@ -142,7 +142,7 @@ def _failure(
     name = service.name
     lines = (error.evidence, journal(service.run, service.unit))
     evidence = "\n".join(text for text in lines if text and text != "-- No entries --")
-    look = f"Look at: journalctl --unit {service.unit}"
+    look = f"Check: journalctl --unit {service.unit}"
     if restored:
         again = f"{name} runs again with it."
         try:
@@ -159,7 +159,7 @@ def _failure(
     advice = "This run changed no file, so there is nothing to restore."
     if kept:
         advice = (
-            f"{kept[0].after.path} is free of this module's settings and stays so: correct what "
+            f"{kept[0].after.path} is free of this module's settings and remains so: correct what "
             f"keeps {name} from starting, then systemctl restart {service.unit}."
         )
     return KubegpuError(

@@ -102,7 +102,7 @@ def plan_present(settings: Mapping[str, Any], seen: Seen, parse: Parser) -> Plan
             if _value(intended, path[:length]) is _MISSING
         )
         _put(intended, path, value, key)
-        reasons.append(f"{key} is {_shown(now)}, asked for is {render(value)}.")
+        reasons.append(f"{key} is {_shown(now)}, requested is {render(value)}.")
         earlier = ours.get(key)
         ours[key] = {
             "value": value,

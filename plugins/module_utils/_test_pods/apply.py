@@ -155,7 +155,7 @@ class PodTests:
         others = list(self._others(gone))
         if others:
             self.reader.notes.append(
-                f"The namespace {name} stays: it holds {', '.join(others[:5])}"
+                f"The namespace {name} is kept: it holds {', '.join(others[:5])}"
                 f"{' and more' if len(others) > 5 else ''}. Remove it when they are not needed: "
                 f"kubectl delete namespace {name}"
             )

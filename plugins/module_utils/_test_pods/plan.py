@@ -190,13 +190,13 @@ def check_node(target: Target, state: NodeState, request: Request) -> PodResult 
             "node_not_ready",
             f"The node {state.name} is not ready.",
             shorten(state.ready_message),
-            "Look at kubelet and the container runtime there: journalctl -u kubelet -u containerd",
+            "Check kubelet and the container runtime there: journalctl -u kubelet -u containerd",
         )
     if not resource.allocatable and state.dra is not None:
         return _cannot(
             "dra_no_class",
             f"The DRA driver {' and '.join(state.dra.drivers)} serves {state.name}, and no "
-            "DeviceClass has a device of it that can be given out: the test pod cannot ask for "
+            "DeviceClass has a device of it that can be allocated: the test pod cannot ask for "
             "one.",
             f"ResourceSlices: {state.dra}"
             + (f"; taints: {', '.join(state.dra.taints)}" if state.dra.taints else ""),
@@ -311,7 +311,7 @@ def judge(
         "pod_not_started",
         f"The test pod did not start on {target.node} within {seconds:.0f} s.",
         "its events report no failure; pulling a large image takes time",
-        "Raise gpu_verify_timeout (option timeout), or look at kubelet's journal there.",
+        "Raise gpu_verify_timeout (option timeout), or check kubelet's journal there.",
     )
 
 
@@ -323,7 +323,7 @@ def _unexpected(target: Target, request: Request, view: PodView) -> PodResult:
         "not_as_expected",
         f"The test pod on {target.node} ended well, but did not say {request.expect!r}.",
         shorten(" | ".join(view.last_lines(3))) or "its log is empty",
-        "Look at what image and command print, and correct gpu_verify_expect (option expect).",
+        "Check what image and command print, and correct gpu_verify_expect (option expect).",
     )
 
 
@@ -356,8 +356,7 @@ def _unplaced(target: Target, view: PodView, state: NodeState) -> PodResult:
         "not_scheduled",
         f"The scheduler did not place the test pod on {target.node}.",
         shorten(message) or "no message: check that kube-scheduler runs",
-        "Look at the label kubernetes.io/hostname of the node, at its taints, and at the "
-        "scheduler.",
+        "Check the label kubernetes.io/hostname of the node, its taints, and the scheduler.",
     )
 
 

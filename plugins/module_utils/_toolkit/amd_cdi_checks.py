@@ -54,7 +54,7 @@ def check_generated(text: str | None, output: str) -> AmdSpecification:
         raise KubegpuError(
             "The CDI specification that amd-ctk made has no GPU.",
             evidence=output,
-            next_step="amd-ctk knows the GPUs of /sys/class/kfd/kfd/topology/nodes alone: look at "
+            next_step="amd-ctk knows the GPUs of /sys/class/kfd/kfd/topology/nodes alone: check "
             "dmesg | grep -e amdgpu -e kfd for why the GPU is not there.",
         )
     return made

@@ -113,9 +113,9 @@ def _version(node: Mapping[str, Any], request: AmdToolkitRequest) -> tuple[str, 
     if request.version:
         # A version without the packaging revision: 1.3.0 of 1.3.0~24.04 and of 1.3.0-1.el9.
         exact = any(mark in request.version for mark in "~-*")
-        return request.version if exact else f"{request.version}*", "asked for"
+        return request.version if exact else f"{request.version}*", "requested"
     if installed:
-        return str(installed), "installed already, and no version was asked for"
+        return str(installed), "installed already, and no version was requested"
     return f"{amd_data.PINNED_VERSION}*", "the version that this release pins"
 
 
@@ -210,7 +210,7 @@ def _docker(
         return False, None, ()
     if runtime is None:
         asked = request.docker == "true"
-        note = "Docker is asked for, but not installed. Next step: install it, then run again."
+        note = "Docker is requested, but not installed. Next step: install it, then run again."
         return False, None, (note,) if asked else ()
     notes = _docker_notes(runtime, request)
     path = amd_data.programs(node["os"]["package_manager"])["runtime"]

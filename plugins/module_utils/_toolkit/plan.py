@@ -324,7 +324,7 @@ def _cdi(
         return (
             None,
             None,
-            "No NVIDIA driver is loaded: the CDI specification is made once there is one.",
+            "No NVIDIA driver is loaded: the CDI specification is generated once it is loaded.",
         )
     spec = _toolkit(node)["cdi_spec"]
     if spec and spec["driver_version"] == driver:

@@ -73,7 +73,7 @@ def plan_containerd(
         return (
             False,
             None,
-            ("containerd is asked for, but not installed. Next step: install it, then run again.",),
+            ("containerd is requested, but not installed. Next step: install it, then run again.",),
         )
     if runtime["cri_enabled"] is False and not request.containerd_enable_cri:
         return (
@@ -165,7 +165,7 @@ def plan_docker(
         return (
             False,
             None,
-            ("Docker is asked for, but not installed. Next step: install it, then run again.",),
+            ("Docker is requested, but not installed. Next step: install it, then run again.",),
         )
     notes: tuple[str, ...] = ()
     if runtime["version"] and package_numbers(runtime["version"])[:2] < GPUS_OPTION_SINCE:
@@ -212,7 +212,7 @@ def plan_crio(
         return (
             False,
             None,
-            ("CRI-O is asked for, but not installed. Next step: install it, then run again.",),
+            ("CRI-O is requested, but not installed. Next step: install it, then run again.",),
         )
     handler = (runtime["runtimes"] or {}).get(request.runtime_name)
     if handler is None:
@@ -230,7 +230,7 @@ def plan_crio(
         runtime["default_runtime"] == request.runtime_name
         and runtime["default_file"] == runtime["drop_in_path"]
     ):
-        reason = "it is the default by us, and no longer asked for"
+        reason = "it is the default by this collection, and no longer requested"
         step = _runtime_step("crio", "default", f"not {request.runtime_name}", reason)
     elif runtime["restart_required"]:
         reason = "its files were changed after it started"

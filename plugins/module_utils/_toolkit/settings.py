@@ -179,7 +179,7 @@ def _unknown(key: str, release: Release) -> str:
             f"{key} is not known here, where the settings up to toolkit {_dotted(NEWEST)} are "
             f"known.{guess}"
         )
-    return f"{key} is no setting of {name}, which ignores it.{guess}"
+    return f"{key} is not a setting of {name}, which ignores it.{guess}"
 
 
 def _has_type(value: Any, kind: type) -> bool:

@@ -103,7 +103,7 @@ def _judge_node(row: Object | None, reboot: str, boot: str, stay: Object) -> lis
                 "node_not_ready",
                 "The node is not ready after the change.",
                 "",
-                "Look at the kubelet and the container runtime (journalctl -u kubelet), without "
+                "Check the kubelet and the container runtime (journalctl -u kubelet), without "
                 "Kubernetes at slurmd.",
             )
         )
@@ -113,7 +113,7 @@ def _judge_node(row: Object | None, reboot: str, boot: str, stay: Object) -> lis
                 "boot_not_reported",
                 "The kubelet has not reported the node since its reboot.",
                 f"bootID: {row['boot_id']}, the node's: {boot}",
-                "Look at the kubelet: journalctl -u kubelet.",
+                "Check the kubelet: journalctl -u kubelet.",
             )
         )
     return found

@@ -351,7 +351,7 @@ def _unknown_canaries(request: Request, hosts: Sequence[Host]) -> list[Finding]:
     return [
         Finding(
             "canary_unknown",
-            f"gpu_upgrade_canary names {', '.join(unknown)}, which are no hosts of this run with "
+            f"gpu_upgrade_canary names {', '.join(unknown)}, which are not hosts of this run with "
             "an NVIDIA GPU.",
             "",
             "Correct the names.",

@@ -228,16 +228,16 @@ def rows(data: Object) -> list[dict[str, Any]]:
         if outcome in KEPT and not one["began"]:
             # It may have been cordoned, and not released since.
             notes.append(
-                "nothing on it was changed, and it may be out of work. Next step: run the upgrade "
+                "nothing on it was changed, and it may be cordoned. Next step: run the upgrade "
                 "again; or release it with -e gpu_upgrade_release=true"
             )
         elif outcome in KEPT:
             notes.append(
-                "the node stays out of work. Next step: repair it and run the upgrade again, which "
-                "goes on with it first; or release it with -e gpu_upgrade_release=true"
+                "the node remains drained. Next step: repair it and run the upgrade again, which "
+                "continues with it first; or release it with -e gpu_upgrade_release=true"
             )
         if outcome == NOT_STARTED and data["stopped"]:
-            notes.append(f"not begun: {data['stopped']}")
+            notes.append(f"not started: {data['stopped']}")
         if outcome == BLOCKED:
             notes.append("the node was released, and nothing on it was changed")
         found.append(

@@ -58,7 +58,7 @@ class ContainerdProbe:
                 "cri_not_ready",
                 "containerd runs, but its CRI does not answer: Kubernetes cannot use it.",
                 answer.message,
-                f"Look at: {' '.join(ctr)} plugins ls; journalctl --unit {facts['unit']}.",
+                f"Check: {' '.join(ctr)} plugins ls; journalctl --unit {facts['unit']}.",
             )
             return RuntimeState("containerd", handler, fault=explain_one(answer.message, otherwise))
         known: Mapping[str, Any] = facts["handlers"] or {}
@@ -117,7 +117,7 @@ class ContainerdProbe:
             f"{facts['config_path']} was changed after the running containerd started: "
             "the handlers in the file are not in effect.",
             f"{self._options.handler} is {'in' if in_file else 'not in'} the file",
-            f"systemctl restart {facts['unit']} (running containers go on), or run "
+            f"systemctl restart {facts['unit']} (running containers continue), or run "
             "kubegpu.nodes.site, which does it.",
         )
 

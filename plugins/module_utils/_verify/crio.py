@@ -36,7 +36,7 @@ def probe_crio(tests: ContainerTests, facts: Mapping[str, Any]) -> RuntimeState:
             "cri_not_ready",
             "CRI-O runs, but does not answer: Kubernetes cannot use it.",
             answer.message,
-            "Look at: journalctl --unit crio.",
+            "Check: journalctl --unit crio.",
         )
         fault = explain_one(answer.message, otherwise)
     elif answer.handlers is None and facts["restart_required"]:
@@ -45,7 +45,7 @@ def probe_crio(tests: ContainerTests, facts: Mapping[str, Any]) -> RuntimeState:
             f"The files of CRI-O were changed after the running one started: their settings of "
             f"{handler} are not in effect.",
             f"{handler} is {'in' if handler in known else 'not in'} the files",
-            f"systemctl restart {facts['unit']} (running containers go on), or run "
+            f"systemctl restart {facts['unit']} (running containers continue), or run "
             "kubegpu.nodes.site, which does it.",
         )
     elif handler in handlers:

@@ -134,7 +134,7 @@ def fabric_fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | No
             "imex_failed",
             "The IMEX service failed: memory of GPUs in other nodes cannot be used.",
             f"systemctl is-active {IMEX_UNIT} says failed",
-            f"Look at: journalctl --unit {IMEX_UNIT}; /etc/nvidia-imex/nodes_config.cfg must be "
+            f"Check: journalctl --unit {IMEX_UNIT}; /etc/nvidia-imex/nodes_config.cfg must be "
             "the same on all nodes of the domain, and the service must have the driver's version.",
         )
     if fabric is None:
@@ -155,7 +155,7 @@ def fabric_fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | No
     )
     if required.manager:
         step = (
-            f"Look at: journalctl --unit {MANAGER_UNIT}, /var/log/fabricmanager.log, and dmesg | "
+            f"Check: journalctl --unit {MANAGER_UNIT}, /var/log/fabricmanager.log, and dmesg | "
             "grep -i -e SXid -e Xid."
         )
     elif node["nvswitches"]:

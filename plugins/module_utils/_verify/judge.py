@@ -73,7 +73,7 @@ def _pci(gpus: Sequence[Mapping[str, Any]], request: Request) -> LayerResult:
             "gpu_count",
             f"{count_of(count, 'NVIDIA GPU')} on the PCI bus, and {request.gpus} should be there.",
             _addresses(gpus) or "no NVIDIA function on the bus",
-            "Check that all cards are seated and powered, and look at dmesg | grep -i -e pciehp "
+            "Check that all cards are seated and powered, and check dmesg | grep -i -e pciehp "
             "-e 'fallen off'; or correct the expected number.",
         )
     others: dict[str | None, list[Mapping[str, Any]]] = {}
@@ -178,7 +178,7 @@ def _nvml(
             "gpu_missing_in_nvml",
             f"The driver counts {count_of(len(devices), 'GPU')}, and the PCI bus has {len(gpus)}.",
             f"NVML lists {', '.join(str(device['uuid']) for device in devices) or 'none'}{lost}",
-            "Look at dmesg | grep -i -e NVRM -e Xid for the GPU that is missing: one that fell off "
+            "Check dmesg | grep -i -e NVRM -e Xid for the GPU that is missing: one that fell off "
             "the bus comes back by powering the node off and on.",
         )
     fabric = fabric_fault(node, state.fabric)
@@ -228,7 +228,7 @@ def _no_nvml(
         "driver_not_answering",
         f"The driver {node['driver']['loaded']} is loaded, but does not answer.",
         shorten(output),
-        "Look at: dmesg | grep -i -e NVRM -e Xid.",
+        "Check: dmesg | grep -i -e NVRM -e Xid.",
     )
     known = {"driver": node["driver"]["loaded"], "gpus": gpus}
     return from_finding(NVML, explain_one(output, otherwise, **known))
@@ -246,7 +246,7 @@ def _half_answer(node: Mapping[str, Any], smi: Result) -> LayerResult:
         f"{how} fails, with driver {driver}; nvidia-smi -L answers, with {count_of(count, 'GPU')}.",
         f"{how}: {shorten(reported) or 'no answer'}",
         f"Run {how.replace('pynvml', 'nvidia-smi -q')} on the node, with -i for one GPU after the "
-        "other: one of them may not answer. Look at: dmesg | grep -i -e NVRM -e Xid.",
+        "other: one of them may not answer. Check: dmesg | grep -i -e NVRM -e Xid.",
     )
     finding = explain_one(reported, otherwise, driver=driver) if reported else otherwise
     return from_finding(NVML, finding)
@@ -290,7 +290,7 @@ def _toolkit(
             "toolkit_broken",
             "nvidia-container-cli does not find the driver, which works outside of it.",
             shorten(output),
-            "Ask it on the node: nvidia-container-cli --load-kmods --debug=/dev/stderr info.",
+            "Run on the node: nvidia-container-cli --load-kmods --debug=/dev/stderr info.",
         )
         return from_finding(TOOLKIT, explain_one(output, otherwise, driver=loaded))
     version = _VERSION.search(runtime.stdout)

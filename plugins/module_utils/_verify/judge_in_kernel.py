@@ -86,7 +86,7 @@ def _pci(node: Mapping[str, Any], vendor: str, expected: int | None, subject: st
             f"{count_of(len(gpus), f'{NAMES[vendor]} GPU')} on the PCI bus, and {expected} should "
             "be there.",
             ", ".join(str(gpu["address"]) for gpu in gpus),
-            "Check that all cards are seated and powered, and look at dmesg | grep -i pciehp; or "
+            "Check that all cards are seated and powered, and check dmesg | grep -i pciehp; or "
             "correct the expected number.",
             subject=subject,
         )

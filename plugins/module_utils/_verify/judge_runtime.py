@@ -192,8 +192,8 @@ def _container_fault(
             "timed_out",
             f"{container.method} did not end in time.",
             shorten(text),
-            "Raise the time limit (timeout); check that nvidia-smi answers on the node, and look "
-            "at the journal of the runtime.",
+            "Raise the time limit (timeout); check that nvidia-smi answers on the node, and check "
+            "the journal of the runtime.",
         )
         return explain_one(text, otherwise, **known)
     if not result.ok and container.counts_gpus and container.bare and _NO_SMI.search(text):
@@ -202,7 +202,7 @@ def _container_fault(
             f"{container.method} started a container, but the toolkit added no files of the "
             "driver to it.",
             shorten(text),
-            "Look at nvidia-container-runtime.mode in /etc/nvidia-container-runtime/config.toml, "
+            "Check nvidia-container-runtime.mode in /etc/nvidia-container-runtime/config.toml, "
             "at what the handler's program is, and whether nvidia-container-cli list names "
             "nvidia-smi.",
         )
@@ -235,7 +235,7 @@ def _wrong_output(
                 f"A container that was given {container.devices} sees {count_of(found, 'GPU')}, "
                 f"and should see {expected}.",
                 shorten(text),
-                "Compare nvidia-smi -L on the node with nvidia-ctk cdi list, and look at the "
+                "Compare nvidia-smi -L on the node with nvidia-ctk cdi list, and check the "
                 "toolkit's config.toml.",
             )
     if container.expect and not re.search(container.expect, output, re.MULTILINE):

@@ -90,7 +90,7 @@ def judge_metrics(node: Mapping[str, Any], page: Page | None) -> LayerResult:
             "exporter_not_running",
             f"The exporter ({method}) does not run.",
             "; ".join(stopped),
-            f"Look at journalctl --unit {unit.replace('.timer', '.service')}, then run "
+            f"Check journalctl --unit {unit.replace('.timer', '.service')}, then run "
             "kubegpu.nodes.site with --tags monitoring.",
         )
     if page is None:
@@ -113,14 +113,14 @@ def _judge_page(node: Mapping[str, Any], method: str, page: Page) -> LayerResult
             "exporter_no_answer",
             f"The metrics of the exporter ({method}) cannot be read: {place}.",
             shorten(page.error),
-            f"Look at journalctl --unit {service}.",
+            f"Check journalctl --unit {service}.",
         )
     if page.age > _OLD:
         return _failed(
             "metrics_old",
             f"The metrics in {place} are {page.age:.0f} seconds old.",
             "",
-            f"Look at journalctl --unit {service}, and compare the clock of the node.",
+            f"Check journalctl --unit {service}, and compare the clock of the node.",
         )
     wanted = {gpu["address"] for gpu in node["gpus"]} | set(exporter["expected_gpus"])
     wanted -= {gpu["address"] for gpu in passed_through(node)}

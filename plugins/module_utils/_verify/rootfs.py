@@ -183,7 +183,7 @@ def image_names(path: str) -> list[str]:
             "the path.",
         ) from error
     raise KubegpuError(
-        f"{path} is no archive of an image.",
+        f"{path} is not an archive of an image.",
         evidence="it has neither manifest.json nor index.json",
         next_step="Make one by docker save, ctr images export or skopeo copy.",
     )

@@ -28,13 +28,13 @@ _ACCEPT = "ansible-playbook kubegpu.nodes.accept"
 _UNTESTED = (BLOCKED, REFUSED, NOT_STARTED)
 #: How the upgrade of a node ended, where it is not as asked for.
 _ENDED = {
-    FAILED: "The upgrade of the node failed, and the node stays out of work.",
-    UNREACHABLE: "The connection to the node was lost during its upgrade, and the node stays out "
-    "of work.",
+    FAILED: "The upgrade of the node failed, and the node remains drained.",
+    UNREACHABLE: "The connection to the node was lost during its upgrade, and the node remains "
+    "drained.",
     ROLLED_BACK: "The upgrade of the node failed, and the node has its earlier versions again.",
-    BLOCKED: "The node could not be taken out of work for its upgrade.",
+    BLOCKED: "The node could not be drained for its upgrade.",
     REFUSED: "The upgrade of the node is refused.",
-    NOT_STARTED: "The upgrade of the node was not begun.",
+    NOT_STARTED: "The upgrade of the node was not started.",
 }
 #: The findings of these do not say how the upgrade ended.
 _TOLD = (UNREACHABLE, ROLLED_BACK, NOT_STARTED)

@@ -258,7 +258,7 @@ class Previous:
 
     compared: bool = False
     generated: str = ""
-    why: str = "There is no earlier report."
+    why: str = "No earlier report exists."
 
 
 @dataclass(frozen=True)

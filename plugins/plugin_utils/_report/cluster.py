@@ -71,7 +71,7 @@ def _dra_steps(plan: Mapping[str, Any], changed: bool) -> list[tuple[str, str]]:
         return []
     steps = []
     if plan.get("replaced"):
-        steps.append(("remove the device plugin", "the DRA driver gives out its GPUs"))
+        steps.append(("remove the device plugin", "the DRA driver allocates its GPUs"))
     kinds = sorted({str(item["kind"]) for item in plan.get("objects") or ()})
     return [*steps, (f"apply {', '.join(kinds)}", "; ".join(plan.get("reasons") or ()))]
 

@@ -448,8 +448,8 @@ def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -
     if not later:
         return []
     return [
-        f"site stops this node at {refused[0]}, which is refused; its steps for "
-        f"{' and '.join(later)} follow once that is resolved"
+        f"site stops this node at {refused[0]}, which is refused; it continues with "
+        f"{' and '.join(later)} after that is fixed"
     ]
 
 

@@ -33,7 +33,7 @@ def api(tmp_path_factory):
 def cluster():
     """The running cluster's control plane, with the nodes of this run's tier."""
     if paths.FLEET != "cluster":
-        pytest.fail("the cluster is a fleet of its own: set KUBEGPU_FLEET=cluster")
+        pytest.fail("the cluster is its own fleet: set KUBEGPU_FLEET=cluster")
     argv = [sys.executable, "-m", "tests.testbed", "cluster-up"]
     subprocess.run(argv, cwd=paths.REPOSITORY, check=True, timeout=_BRING_UP_TIMEOUT)
     return ControlPlane(paths.BUILD / "control")

@@ -179,7 +179,7 @@ def test_s15_what_is_impossible_is_refused_and_changes_nothing(cluster, play):
     requests = {"nvidia_device_plugin_configs": CONFIGS, "gpu_node_labels_device_plugin_config": ""}
     done = play(*CLUSTER_ONLY, nvidia_device_plugin_config="shared5", **requests)
     assert done.status != 0
-    assert "there is no config 'shared5'" in done.output
+    assert "unknown config 'shared5'" in done.output
     after = cluster.kubectl("-n", "kubegpu", "get", "daemonset", "-o", "jsonpath={..generation}")
     assert after == before
 

@@ -53,7 +53,7 @@ def test_a_node_of_kubeadm(cluster, example):
     assert cluster.kubectl("get", "runtimeclass", "nvidia", "-o", "name").strip()
     (line,) = [
         line
-        for line in first.screen.partition("What was verified")[2].splitlines()
+        for line in first.screen.partition("Verification")[2].splitlines()
         if line.startswith(HOST)
     ]
     assert line.split() == [HOST, *["ok"] * 7]

@@ -193,7 +193,7 @@ def test_s15_s17_plan_gives_each_node_its_own(five, tmp_path):
     assert {"mig", "toolkit"} <= parts[H100]
     assert "toolkit" in parts[T4] and "mig" not in parts[T4]
     assert not parts[MI300X] and not parts[FLEX] and not parts[NONE]
-    in_cluster = run.screen.partition("What site would do in Kubernetes, and why")[2]
+    in_cluster = run.screen.partition("Planned changes in Kubernetes")[2]
     for name in (*(name for name in MACHINES if name != NONE), "AMD", "Intel"):
         assert name in in_cluster
     assert five.files() == five.before
@@ -303,7 +303,7 @@ def test_s22_plan_says_what_this_cluster_lacks_for_dra(five, first, tmp_path, mo
         "-e", json.dumps({"nvidia_dra_driver_enabled": True}),
     )  # fmt: skip
     assert run.status == 0, run.output
-    table = run.screen.partition("What site would do in Kubernetes, and why")[2]
+    table = run.screen.partition("Planned changes in Kubernetes")[2]
     assert "DRA: not possible" in table
     for row in ("DRA: cluster", f"DRA: {H100}", f"DRA: {T4}"):
         assert row in table

@@ -647,7 +647,7 @@ def test_hosts_of_two_clusters_are_named_and_nothing_is_asked(api, play):
     assert labels_of(api, "label-a") == {}
 
 
-@pytest.mark.full(why="the role's plan beside its check mode in test_s16_the_role_...")
+@pytest.mark.full(why="the role's plan next to its check mode in test_s16_the_role_...")
 def test_the_roles_plan_changes_nothing(api, play):
     before = [look(api, f"label-{name}") for name in "abc"]
     answer, screen = play("--diff", entry="plan")

@@ -114,7 +114,7 @@ def test_s19_plan_and_check_say_what_site_does_and_site_does_it_once(ready):
         "plan", "-e", f"kubegpu_plan_file={BUILD}/plan-monitoring.json", variables=MONITORING
     )
     assert planned.status == 0, planned.output
-    table = planned.screen.partition("What site would do in Kubernetes, and why")[2]
+    table = planned.screen.partition("Planned changes in Kubernetes")[2]
     assert "monitoring" in table and "DaemonSet" in table
     checked = play("site", *ONLY, "--check", variables=MONITORING)
     assert checked.status == 0, checked.output
@@ -190,7 +190,7 @@ def test_s19_in_another_namespace_it_leaves_the_one_before(ready, monkeypatch):
     moved = {**MONITORING, "gpu_monitoring_namespace": ELSEWHERE}
     planned = play("plan", "-e", f"kubegpu_plan_file={BUILD}/plan-monitoring.json", variables=moved)
     assert planned.status == 0, planned.output
-    table = planned.screen.partition("What site would do in Kubernetes, and why")[2]
+    table = planned.screen.partition("Planned changes in Kubernetes")[2]
     assert f"remove those of this collection from namespace {NAMESPACE}" in table
     checked = play("site", *ONLY, "--check", variables=moved)
     assert within(ready, ELSEWHERE) == set() != within(ready, NAMESPACE)

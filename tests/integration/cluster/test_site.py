@@ -90,7 +90,7 @@ def test_nothing_of_us_is_there(bare):
 def test_the_plan_says_what_would_be_done_in_the_cluster(bare):
     run = play("plan", "-e", f"kubegpu_plan_file={BUILD}/plan.json")
     assert run.status == 0, run.output
-    table = run.screen.partition("What site would do in Kubernetes, and why")[2]
+    table = run.screen.partition("Planned changes in Kubernetes")[2]
     assert "labels: set" in table and "apply" in table and "DaemonSet" in table
     assert ours(bare) == ({}, [])
 
@@ -101,7 +101,7 @@ def test_one_run_ends_with_a_verified_cluster(bare, first):
     assert allocatable == {name: GPUS.get(name) for name in names()}
     labels = {name: one["metadata"]["labels"].get(MARKER) for name, one in found.items()}
     assert labels == {name: "nvidia" if name in GPUS else None for name in names()}
-    table = first.screen.partition("What was verified")[2]
+    table = first.screen.partition("Verification")[2]
     for host in HOSTS:
         (line,) = [one for one in table.splitlines() if one.startswith(host)]
         assert line.split() == [host, *["ok"] * 7]
@@ -117,7 +117,7 @@ def test_the_second_run_changes_nothing_within_the_budget(bare, first, token):
     }
     for one in NODES:
         assert 1 <= counted[one.name] <= (3 if one.gpus else 1)
-    assert "What was verified" not in run.output
+    assert "Verification" not in run.output
 
 
 def test_a_pod_on_each_node_computes_with_its_gpus(bare, first, token):

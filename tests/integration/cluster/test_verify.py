@@ -265,7 +265,7 @@ def test_an_api_server_that_does_not_answer_is_a_row_of_the_table(kube, tmp_path
     assert {rows[host]["runtime"] for host in ("kube-a10", "kube-l4")} == {"ok"}
     told = [row["allocatable"] for row in rows.values()]
     assert told.count("failed") == 1 and "127.0.0.1:9" in json.dumps(rows)
-    table = run.screen.partition("What was verified")[2]
+    table = run.screen.partition("Verification")[2]
     assert "Next step:" in table
 
 

@@ -37,7 +37,7 @@ NAME = {name!r}
 PROBLEM = {{"code": "pdb_blocks", "cause": "The budget web does not let the pod ml/web go.",
            "evidence": "", "next_step": "Give its workload one more replica."}}
 LOST = {{"code": "gpu_lost", "severity": "error", "address": "0000:00:05.0",
-        "cause": "A GPU does not answer.", "evidence": "Xid 79", "next_step": "Look at it."}}
+        "cause": "A GPU does not answer.", "evidence": "Xid 79", "next_step": "Check it."}}
 
 
 def node_of(state, name):

@@ -103,7 +103,7 @@ class ActionModule(ActionBase):
             facts["os"].update(task_vars.get("standin_os", {{}}))
             if (place / "done" / f"{{host}}.cuda").exists():
                 versions = json.loads((place / "done" / f"{{host}}.cuda").read_text())["versions"]
-                # What is on the node after these versions were asked for.
+                # What is on the node after these versions were requested.
                 facts["cuda"] = task_vars["standin_cuda"][" ".join(versions)]
             return {{**result, "ansible_facts": {{"gpu_node": facts}}}}
         if NAME == "gpu_node_verify":
@@ -112,7 +112,7 @@ class ActionModule(ActionBase):
             layer.update(dict.fromkeys(texts, ""))
             return {{**result, "ok": True, "failed_layers": [], "layers": [layer]}}
         if NAME == "gpu_node_health":
-            unseen = [{{"what": "kernel log", "why": "{{{{ 7*7 }}}} is no number"}}]
+            unseen = [{{"what": "kernel log", "why": "{{{{ 7*7 }}}} is not a number"}}]
             return {{**result, "ok": True, "gpus": [], "findings": [], "events": [],
                     "unseen": unseen}}
         if NAME == "gpu_cluster_info":

@@ -217,7 +217,7 @@ def test_an_aborted_retest_takes_the_pass_away(nodes):
     assert run.status == 0 and nodes.marks() == {"gpu1": ("passed", [], [MARK])}, run.screen
     run, report = nodes.accept({"gpu1": {"standin_lost": True}}, gpu_acceptance_again=True)
     assert run.status == 2 and outcomes(report) == {"gpu1": "unreachable"}, run.screen
-    assert nodes.record("gpu1")["causes"] == ["the tests began and did not end"]
+    assert nodes.record("gpu1")["causes"] == ["the tests started but did not finish"]
     assert nodes.marks() == {"gpu1": ("failed", [MARK], [])}
     # The loop ends with the connection.
     assert steps(run, "gpu1").count("test") == 1
@@ -265,7 +265,7 @@ def test_a_node_without_the_taint_that_fails_stays_out_of_work(nodes):
     assert outcomes(report) == {"gpu1": "failed", "gpu2": "unreachable", "gpu3": "passed"}
     assert nodes.held() == {"gpu1": "gpu-acceptance", "gpu2": "gpu-acceptance"}
     assert [one["code"] for one in report["hosts"]["gpu1"]["findings"]] == ["gpu_burn_faulty"]
-    assert "stays out of work" in run.words()
+    assert "remains drained" in run.words()
     assert nodes.marks()["gpu1"] == nodes.marks()["gpu2"] == ("failed", [], [])
     run, report = nodes.accept({"gpu1": {}}, gpu_acceptance_required=False)
     assert run.status == 0 and nodes.held() == {"gpu2": "gpu-acceptance"}

@@ -46,7 +46,7 @@ def test_a_teardown_that_is_refused_takes_nothing_away(nodes, mig):
     }
     run = nodes.play("teardown", hosts, everywhere={"kubegpu_serial": 1})
     assert run.status == 2, run.screen
-    assert "gpu2 failed in the task Ask whether the MIG layout can be restored" in run.words()
+    assert "gpu2 failed in the task Check whether the MIG layout can be restored" in run.words()
     assert "It did not build." in run.screen
     refused = calls_of(run, "gpu2")
     assert ("node_pause", None) in refused and ("nvidia_mig", "absent") in refused
@@ -64,7 +64,7 @@ def test_a_teardown_that_is_refused_takes_nothing_away(nodes, mig):
     assert run.hosts("node_pause") == ["gpu2"]
 
 
-@pytest.mark.full("False", why="the same pause where no program stays")
+@pytest.mark.full("False", why="the same pause where no program is kept")
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_program_that_stays_refuses_before_the_node_is_paused(nodes, mig, refused):
     host = {"standin_facts": mig, "nvidia_mig_config": "all-1g.10gb"}
@@ -77,7 +77,7 @@ def test_a_program_that_stays_refuses_before_the_node_is_paused(nodes, mig, refu
         assert run.status == 2, run.screen
         # The pause is asked for and not made, so that there is none to end.
         assert done == asked
-        assert "gpu1 failed in the task Ask whether a program prevents the change" in run.words()
+        assert "gpu1 failed in the task Check whether a program prevents the change" in run.words()
     else:
         assert run.status == 0, run.screen
         assert done == [*asked, *asked, ("node_pause", "absent")]

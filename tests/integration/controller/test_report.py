@@ -56,7 +56,7 @@ def test_a_report_of_all_hosts_and_a_second_one(nodes, tmp_path):
     (cause,) = (one for one in found["gpu2"]["causes"] if one["severity"] != "info")
     assert (cause["id"], cause["severity"]) == ("driver_missing", "warning")
     # A template in a message is text.
-    log = {"what": "kernel log", "why": "{{ 7*7 }} is no number"}
+    log = {"what": "kernel log", "why": "{{ 7*7 }} is not a number"}
     assert log in found["gpu1"]["unseen"]
     assert {"what": "layers", "why": "It did not build.\nSeen: gcc"} in found["gpu3"]["unseen"]
     assert found["gone1"]["unseen"] == [{"what": "the node", "why": "it could not be read"}]

@@ -69,13 +69,13 @@ def test_nodes_in_work_at_once_and_a_failure_stops_what_is_not_begun(nodes, core
         "gpu6: the run stopped at this node, in the task 'Install, configure and load the" in words
     )
     assert (
-        "gpu9, gpu10, gpu11, gpu12: not begun: 1 of 4 nodes of a batch failed (gpu6), and "
+        "gpu9, gpu10, gpu11, gpu12: not started: 1 of 4 nodes of a batch failed (gpu6), and "
         "kubegpu_max_fail_percentage allows none. Next step: fix what failed and run again" in words
     )
     # What is behind has run: labels of all but the failed ones, verification of the changed ones.
     assert run.hosts("node_gpu_label")
     assert sorted(run.hosts("gpu_node_verify")) == sorted({*begun} - {"gpu6"})
-    assert "What was verified" in run.screen
+    assert "Verification" in run.screen
     assert "gpu6 failed in the task Install, configure and load the driver" in words
 
 
@@ -87,7 +87,7 @@ def test_a_share_of_failures_can_be_allowed(nodes):
     assert run.status == 2, run.screen
     # One host's word in host_vars for smaller batches holds for all.
     assert run.at_once() == 2
-    assert len(run.hosts("nvidia_driver")) == 6 and "not begun" not in run.screen
+    assert len(run.hosts("nvidia_driver")) == 6 and "not started" not in run.screen
 
 
 @pytest.mark.full(why="test_nodes_in_work_... with the size from elsewhere")
@@ -142,7 +142,7 @@ def test_a_lost_node_does_not_end_a_verification(nodes):
     run = nodes.play("verify", hosts(3, **own), everywhere={"kubegpu_serial": 1})
     assert run.status == 2, run.screen
     assert run.hosts("gpu_node_verify") == ["gpu1", "gpu2", "gpu3"]
-    assert "What was verified" in run.screen and "gpu1 failed in the task" in run.words()
+    assert "Verification" in run.screen and "gpu1 failed in the task" in run.words()
 
 
 @pytest.mark.full(why="test_nodes_in_work_... in another playbook")
@@ -154,7 +154,7 @@ def test_a_failing_teardown_stops_too(nodes):
     words = run.words()
     assert "Nodes that were not restored" in words
     for name in ("gpu3", "gpu4"):
-        assert f"{name} not begun: 1 of 2 nodes of a batch failed (gpu2)" in words
+        assert f"{name} not started: 1 of 2 nodes of a batch failed (gpu2)" in words
     assert "gpu2 failed in the task Restore the driver as it was" in words
 
 
@@ -167,7 +167,7 @@ def test_a_prometheus_that_cannot_be_changed_does_not_count_for_the_node_it_is_o
     assert run.hosts("prometheus_gpu_files") == ["gpu1"]
     assert run.hosts("nvidia_driver") == ["gpu1", "gpu2", "gpu3"]
     words = run.words()
-    assert "not begun" not in words and "Nodes that were not restored" not in words
+    assert "not started" not in words and "Nodes that were not restored" not in words
     assert (
         "gpu1 failed in the task Give Prometheus the targets and rules: It did not build." in words
     )
@@ -177,7 +177,7 @@ def test_a_prometheus_that_cannot_be_changed_does_not_count_for_the_node_it_is_o
     assert run.status == 2 and run.hosts("nvidia_driver") == ["gpu1"], run.screen
     words = run.words()
     for name in ("gpu2", "gpu3"):
-        assert f"{name} not begun: 1 of 1 nodes of a batch failed (gpu1)" in words
+        assert f"{name} not started: 1 of 1 nodes of a batch failed (gpu1)" in words
     assert (
         "gpu1 failed in the task Give Prometheus the targets and rules: It did not build." in words
     )
@@ -193,8 +193,8 @@ def test_parts_that_are_skipped_take_nothing_else_along(nodes):
     assert run.status == 2, run.screen
     assert run.hosts("package_set") == ["gpu1"] and not run.hosts("nvidia_driver")
     words = run.words()
-    assert "What is there now" in words
-    assert "gpu2, gpu3: not begun: 1 of 1 nodes of a batch failed (gpu1)" in words
+    assert "Result" in words
+    assert "gpu2, gpu3: not started: 1 of 1 nodes of a batch failed (gpu1)" in words
     assert "gpu1 failed in the task" in words
 
 
@@ -203,7 +203,7 @@ def test_a_run_for_another_part_shows_no_result_of_these(nodes):
     run = nodes.play("site", hosts(2), "--tags", "labels", everywhere=CLUSTER)
     assert run.status == 0, run.screen
     assert run.hosts("node_gpu_label") and not run.hosts("nvidia_driver")
-    assert "What will be done, and why" in run.screen and "What is there now" not in run.screen
+    assert "What will be done, and why" in run.screen and "Result" not in run.screen
 
 
 @pytest.mark.full(
@@ -230,7 +230,7 @@ def test_a_refusal_after_a_changed_driver_counts(nodes):
     run = nodes.play("site", hosts(2, **own), "--tags", "driver,cuda", **some)
     assert run.status == 2, run.screen
     assert run.hosts("nvidia_driver") == ["gpu1"]
-    assert "gpu2: not begun: 1 of 1 nodes of a batch failed (gpu1)" in run.words()
+    assert "gpu2: not started: 1 of 1 nodes of a batch failed (gpu1)" in run.words()
 
 
 @pytest.mark.full(why="test_nodes_in_work_... in a run of two playbooks")
@@ -243,7 +243,7 @@ def test_batches_of_an_earlier_playbook_are_not_those_of_this_one(nodes):
     driver = [(host, state) for host, name, state in run.calls if name == "nvidia_driver"]
     assert [host for host, state in driver if state == "absent"] == ["gpu1", "gpu2"]
     assert [host for host, state in driver if state != "absent"] == ["gpu1"]
-    assert "gpu2: not begun: 1 of 1 nodes of a batch failed (gpu1)" in run.words()
+    assert "gpu2: not started: 1 of 1 nodes of a batch failed (gpu1)" in run.words()
 
 
 @pytest.mark.full(why="another fault")
@@ -263,7 +263,7 @@ def test_a_node_that_does_not_come_back_from_the_last_reboot_fails(nodes):
     assert run.status == 2, run.screen
     assert run.hosts("nvidia_driver") == ["gpu1"]
     words = run.words()
-    assert "gpu2 not begun: 1 of 1 nodes of a batch failed (gpu1)" in words
+    assert "gpu2 not started: 1 of 1 nodes of a batch failed (gpu1)" in words
     assert "gpu1 failed in the task Reboot because the driver was removed" in words
 
 

@@ -71,7 +71,7 @@ def test_one_host_is_down_and_one_fails_and_the_others_get_their_work(nodes):
     words = run.words()
     assert "ansible_failed_task" not in words
     assert "gpu2 failed in the task Install, configure and load the driver" in words
-    _before, _title, result = run.screen.partition("What is there now")
+    _before, _title, result = run.screen.partition("Result")
     rows = [line.split()[0] for line in result.splitlines() if line.startswith("gpu")]
     assert rows[:3] == ["gpu1", "gpu2", "gpu3"]
 
@@ -104,7 +104,7 @@ def test_tables_are_on_standard_error_where_the_callback_prints_nothing(nodes):
     )
     assert run.status == 0 and run.hosts("nvidia_driver") == ["gpu1"], run.screen
     assert run.out.strip() == ""
-    for title in ("What will be done, and why", "What is there now"):
+    for title in ("What will be done, and why", "Result"):
         assert f"\n{title}" in run.screen, run.screen
 
 
@@ -123,7 +123,7 @@ def test_hosts_that_are_down_are_rows_of_the_plan(nodes):
     own["odd1"] = {"standin_fails": "gpu_node_facts"}
     run = nodes.play("plan", own)
     assert ended(run) == (["odd1"], ["gone1"]), run.screen
-    plan = run.screen.partition("What site would do, and why")[2]
+    plan = run.screen.partition("Planned changes")[2]
     assert "gone1" in plan and "odd1" in plan
     words = " ".join(plan.split())
     assert "odd1: It did not build. Seen: gcc Next step: correct that, and try: ansible" in words

@@ -143,7 +143,7 @@ def test_a_host_whose_facts_hide_functions_of_templates_costs_itself_only(nodes,
     run = nodes.play(str(own), "--check", inject=inject)
     assert "evil has facts with names of variables: dict, lookup, now" in run.words(), run.screen
     assert "is not callable" not in run.screen
-    assert "What the upgrade would do" in run.screen, run.screen
+    assert "Planned upgrade" in run.screen, run.screen
 
 
 @INJECT

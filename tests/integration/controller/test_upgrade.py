@@ -74,7 +74,7 @@ def test_a_canary_and_then_batches(nodes):
     order = [(host, state) for host, _name, state in changes(run)]
     assert order.index(("gpu1", "released")) < order.index(("gpu2", "cordoned"))
     words = run.words()
-    assert "How the upgrade ended" in words and f"{OLD} to {NEW}" in words
+    assert "Upgrade result" in words and f"{OLD} to {NEW}" in words
 
 
 def test_a_trial_tells_all_and_changes_nothing(nodes):
@@ -163,7 +163,7 @@ def test_a_failure_that_is_allowed_does_not_stop_the_others(nodes):
     # It stays out, with its record, and is told how to go on.
     assert nodes.held() == {"gpu2": "gpu-upgrade"} and nodes.records() == ["gpu2"]
     assert "It did not build." in report["hosts"]["gpu2"]["findings"][0]["cause"]
-    assert "goes on with it first; or release it with" in run.words()
+    assert "continues with it first; or release it with" in run.words()
 
 
 def test_a_lost_node_ends_neither_the_run_nor_the_report(nodes):

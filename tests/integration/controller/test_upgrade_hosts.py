@@ -115,7 +115,7 @@ HOOKS = ("before_drain", "before_change", "before_gate", "before_release")
 HOOK = """
 - name: Write it down
   ansible.builtin.shell: "echo {name} {{{{ inventory_hostname }}}} >>{notes}"
-- name: Ask the service
+- name: Query the service
   ansible.builtin.fail:
     msg: The service does not answer.
   when: standin_hook | default('') == '{name}'
@@ -154,7 +154,7 @@ def test_tasks_of_the_user_and_a_failure_of_each(hosts, tmp_path):
     for name in HOSTS:
         (finding,) = report["hosts"][name]["findings"]
         assert finding["code"] == ("early_hook_failed" if name == "gpu1" else "hook_failed")
-        assert finding["cause"] == "Ask the service: The service does not answer."
+        assert finding["cause"] == "Query the service: The service does not answer."
     assert report["hosts"]["gpu2"]["rolled_back_because"] == finding["cause"]
     assert report["hosts"]["gpu2"]["to"] == {}
     assert report["hosts"]["gpu3"]["to"]["driver"] == NEW

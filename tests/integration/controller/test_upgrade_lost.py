@@ -87,7 +87,7 @@ def test_an_api_server_that_stays_away_ends_the_run_with_a_report(nodes):
     # It could not be released either.
     assert codes(report, "gpu1") == ["eviction_failed", "cluster_not_asked"]
     assert "cannot be reached" in report["hosts"]["gpu1"]["findings"][-1]["cause"]
-    assert "nothing on it was changed, and it may be out of work" in run.words()
+    assert "nothing on it was changed, and it may be cordoned" in run.words()
     assert not [call for call in run.calls if call[1] == "nvidia_driver"]
     assert nodes.server.held() == {"gpu1": "gpu-upgrade"} and nodes.server.leases()
     # It is empty, and cluster-autoscaler leaves it all the same.
@@ -122,7 +122,7 @@ def test_nodes_that_lose_their_power_in_the_middle_of_a_batch(tmp_path):
     assert [report["hosts"][name]["began"] for name in own] == [True, False, True, False]
     for name in ("gpu2", "gpu3"):
         assert "No route to host" in report["hosts"][name]["findings"][0]["cause"]
-    assert "goes on with it first; or release it with" in run.words()
+    assert "continues with it first; or release it with" in run.words()
     # They have power again.
     back = {name: {"standin_done": name == "gpu1"} for name in own}
     run, report = nodes.upgrade(back, **batch)

@@ -179,12 +179,12 @@ CASES = {
         (("kubegpu_gpu_xid_errors_total", {**LOGGED, "xid": "119"}, "1x80 _x20 1x100"),),
         "155m", None,
     ),
-    "an Xid that is no error": Case(
+    "an Xid that is not an error": Case(
         "KubegpuXidError", (("DCGM_EXP_XID_ERRORS_COUNT", gpu(xid="13"), "1x9"),), "5m", None
     ),
     "an Xid of a program": Case(
         "KubegpuXidOfProgram", (("DCGM_EXP_XID_ERRORS_COUNT", gpu(xid="13"), "1x9"),), "5m",
-        gpu(xid="13"), f"{OF_1} had Xid 13, as a rule the fault of a program.",
+        gpu(xid="13"), f"{OF_1} had Xid 13, usually caused by a program.",
     ),
     "an Xid that nobody knows": Case(
         "KubegpuXidWarning", (("DCGM_EXP_XID_ERRORS_COUNT", gpu(xid="480"), "1x9"),), "5m",

@@ -80,7 +80,7 @@ def test_input_6_64_bit_integers(node):
     assert text.count(HUGE) == 2
 
 
-@pytest.mark.full(why="another content that stays")
+@pytest.mark.full(why="another content that is kept")
 def test_input_6_other_features_stay_with_cdi_on(node):
     content = b'{\n    "features": {\n        "buildkit": true\n    }\n}\n'
     text, info = round_trip(node, content, cdi=True)

@@ -134,7 +134,7 @@ def test_a_users_table_of_xids_and_temperature_make_valid_rules_too(promtool, tm
     path.write_text(json.dumps(rules_document(rules)))
     assert f"{len(rules)} rules found" in run(promtool, "check", "rules", str(path))
     errors = "|".join(rule.expression for rule in rules if rule.name == "KubegpuXidError")
-    assert '{xid=~"63"}' in errors, "63 has an action of its own among the errors"
+    assert '{xid=~"63"}' in errors, "63 has its own action among the errors"
     assert "GPU_TEMP > 85" in json.dumps(rules_document(rules))
 
 

@@ -23,7 +23,7 @@ PCI = "/sys/bus/pci/devices"
 FOLDERS = ("/etc", "/usr", "/var/lib/dkms", "/var/log", "/run/cdi", "/proc/driver", PCI)
 
 ENTER = f"""#!/bin/sh
-# Makes a fault in a mount namespace of its own, then is the node's Python. Its process stays the
+# Makes a fault in a mount namespace of its own, then is the node's Python. Its process remains the
 # same, and the module on its standard input is Python's.
 set -eu
 fault=$1

@@ -30,7 +30,7 @@ from tests.testbed import slurm
 from tests.testbed.paths import INVENTORY, REPOSITORY
 
 pytestmark = pytest.mark.full(
-    why="another way to take a node out of work, on nodes of test_site.py"
+    why="another way to take a node out of service, on nodes of test_site.py"
 )
 
 NODES = "gpu1:gpu3"

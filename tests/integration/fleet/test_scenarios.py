@@ -109,7 +109,7 @@ def test_s11_handler_by_name(ready, started):
             assert plain["CRI"] is None, node.name
 
 
-@pytest.mark.full(why="the default handler, which the engines judge, beside test_s11_...")
+@pytest.mark.full(why="the default handler, which the engines judge, next to test_s11_...")
 def test_s11_handler_as_the_default(ready, started, nodes):
     check = play("site", "--check", "--diff", variables=PODS_GET_GPUS)
     run = play("site", "--diff", variables=PODS_GET_GPUS)

@@ -439,7 +439,7 @@ def test_a_driver_and_all_that_comes_along_is_one_locked_set(driven):
     driven.shell("apt-mark unhold nvidia-kernel-common; apt-get upgrade -y")
     assert standing(driven)["nvidia-kernel-common"].startswith("595.71.05-1")
     answer = driven.run("package_set", **driver("595.58.03"))
-    assert "nvidia-kernel-common is 595.71.05-1, asked for is 595.58.03*." in answer["reasons"]
+    assert "nvidia-kernel-common is 595.71.05-1, requested is 595.58.03*." in answer["reasons"]
     assert standing(driven) == locked("595.58.03", "nvidia-open")
 
 

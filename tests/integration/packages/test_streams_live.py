@@ -46,7 +46,7 @@ def test_one_stream_after_another_and_back(node):
     node.task("package_repository", **node.repository())
     first = node.run("package_set", **request())
     assert first["reasons"][0] == (
-        "The stream of the module nvidia-driver is not enabled, asked for is 580-open."
+        "The stream of the module nvidia-driver is not enabled, requested is 580-open."
     )
     assert node.stream() == "580-open" and node.driver()["kmod-nvidia-open-dkms"] == "580.95.05"
     assert node.held("nvidia-driver-cuda-libs")

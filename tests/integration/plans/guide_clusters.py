@@ -52,7 +52,7 @@ from tests.unit.fixtures.machines import Machine
 from tests.unit.fixtures.make_tree import make_machine
 from tests.unit.plugins.module_utils._labels.test_apply import StandinCluster
 
-TITLE = "What site would do in Kubernetes, and why"
+TITLE = "Planned changes in Kubernetes"
 #: Of a role, and not options of its plan.
 _NOT_OF_THE_PLAN = ("config", "enabled", "wait_timeout")
 

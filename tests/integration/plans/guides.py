@@ -222,7 +222,7 @@ def verified(results: Mapping[str, Iterable[LayerResult]], layers: Sequence[str]
     titles = {"pci": "PCI", "nvml": "NVML"}
     columns = [Column(key, titles.get(key, key.title())) for key in ("node", *layers)]
     rows = verification.rows(entries, list(results), layers)
-    return table("What was verified", columns, rows, "notes")
+    return table("Verification", columns, rows, "notes")
 
 
 def written(text: str, made: Mapping[str, str]) -> str:

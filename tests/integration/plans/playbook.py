@@ -29,7 +29,7 @@ class Plan:
     screen: str
     rows: dict[str, dict[str, Any]]
 
-    def table(self, title: str = "What site would do, and why") -> list[str]:
+    def table(self, title: str = "Planned changes") -> list[str]:
         """Return the lines of the table and of the notes below it."""
         lines = self.screen.splitlines()
         start = lines.index(title)

@@ -170,7 +170,7 @@ def test_cuda_is_planned_for_the_driver_that_is_to_come(plan):
     """One after the other: the driver brings the repository that CUDA needs too."""
     own = {"p4": MACHINES["p4"], "v100x4": MACHINES["v100x4"], "t4-vgpu": MACHINES["t4-vgpu"]}
     rows = plan(own, {"v100x4": {"cuda_toolkit_versions": ["13.0"]}})
-    assert "cuda" not in rows["p4"], "it is planned where it is asked for"
+    assert "cuda" not in rows["p4"], "it is planned where it is requested"
     # 13.x left Volta out: the driver and the toolkit are still planned beside this refusal.
     refused = rows["v100x4"]
     assert refused["action"] == "refuse" and "cuda: refused" in refused["changes"]

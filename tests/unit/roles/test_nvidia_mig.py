@@ -145,9 +145,9 @@ def test_an_upgrade_says_that_it_drains_in_the_plan_and_in_the_change():
 
 
 PARTITION = ("partition.yml", "Partition")
-ASK = ("ask.yml", "Ask whether a program prevents the change")
+ASK = ("ask.yml", "Check whether a program prevents the change")
 RESTORE = ("teardown.yml", "Restore the MIG layout that was found")
-ASK_RESTORE = ("teardown_plan.yml", "Ask whether the MIG layout can be restored")
+ASK_RESTORE = ("teardown_plan.yml", "Check whether the MIG layout can be restored")
 
 
 def module(path, name):
@@ -196,8 +196,8 @@ def test_what_is_asked_is_what_is_done():
 
 def test_a_run_asks_before_it_pauses_the_node():
     names = [one["name"] for one in load("roles/nvidia_mig/tasks/change.yml")]
-    assert names.index("Ask what prevents the change") < names.index("Change the layout")
-    ask = task("roles/nvidia_mig/tasks/change.yml", "Ask what prevents the change")
+    assert names.index("Check what prevents the change") < names.index("Change the layout")
+    ask = task("roles/nvidia_mig/tasks/change.yml", "Check what prevents the change")
     assert runs(ask, __nvidia_mig_pauses=True, ansible_check_mode=False)
     assert not runs(ask, __nvidia_mig_pauses=False, ansible_check_mode=False)
     # The pause and the change of check mode are questions themselves.

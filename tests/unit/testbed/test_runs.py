@@ -53,5 +53,5 @@ def test_nothing_of_a_run_stays(killed):
         assert ended and process.stdout.read() == b""
         deadline = time.monotonic() + PATIENCE
         while folder.exists():
-            assert time.monotonic() < deadline, f"{folder} stays"
+            assert time.monotonic() < deadline, f"{folder} is kept"
             time.sleep(0.05)

@@ -193,10 +193,10 @@ def test_ids_that_the_tables_do_not_know_are_missing(capsys, files):
     [
         ("--readme", "| NVIDIA L40S | 26B9 |\n", "it has no line with the version"),
         ("--readme", "version 550.90.07.\n", "it has no table of GPUs"),
-        ("--gpus", "{}", "is no supported-gpus.json of NVIDIA's: KeyError('chips')"),
-        ("--gpus", "<html>", "is no supported-gpus.json of NVIDIA's"),
-        ("--gpus", {"chips": [{"devid": 1, "features": []}]}, "is no supported-gpus.json"),
-        ("--pci-ids", "1af4  Red Hat, Inc.\n", "is no pci.ids"),
+        ("--gpus", "{}", "is not a supported-gpus.json of NVIDIA's: KeyError('chips')"),
+        ("--gpus", "<html>", "is not a supported-gpus.json of NVIDIA's"),
+        ("--gpus", {"chips": [{"devid": 1, "features": []}]}, "is not a supported-gpus.json"),
+        ("--pci-ids", "1af4  Red Hat, Inc.\n", "is not a pci.ids"),
     ],
 )
 def test_a_file_that_is_another_is_named(capsys, files, option, text, said):

@@ -33,7 +33,7 @@ def rebuild_initramfs(run: Runner, reader: NodeReader, family: str | None = None
             raise KubegpuError(
                 f"The initial RAM disk cannot be rebuilt: {program} failed.",
                 evidence=answer.last_output(),
-                next_step="Fix what it says (a full /boot, as a rule), then run again.",
+                next_step="Fix what it says (usually a full /boot), then run again.",
             )
         return ""
     return "no program that builds an initial RAM disk is on this node"

@@ -59,9 +59,9 @@ def run_runfile(context: Context) -> dict[str, Any]:
             context.save_record(update_pending(context.record, boot_first=True))
             raise KubegpuError(
                 f"{state.kernel_driver} is loaded and in use, and the installer of "
-                f"{runfile['version']} does not install beside it.",
+                f"{runfile['version']} does not install next to it.",
                 evidence=f"/sys/module/{state.kernel_driver}",
-                next_step=f"Reboot: {state.kernel_driver} stays away from then on. Then run again.",
+                next_step=f"Reboot: {state.kernel_driver} is not loaded after it. Then run again.",
                 code=NOUVEAU,
             )
         runfile["arguments"] = [*runfile["arguments"], *more]
@@ -91,7 +91,7 @@ def check_packages_available(context: Context) -> None:
     unknown = [name for name in names if not offered.get(name)]
     if unknown:
         raise KubegpuError(
-            "The driver of the runfile stays, since no package list of this node has "
+            "The driver of the runfile is kept, since no package list of this node has "
             f"{', '.join(unknown)}; nothing was changed.",
             next_step="Add the repository, or check that it can be reached, then run again.",
         )
@@ -173,7 +173,7 @@ def execute_runfile(
         raise KubegpuError(
             f"{INSTALLER} {runfile['version']} failed (exit status {answer.rc}).",
             evidence="\n".join([*told[-8:], answer.last_output()]).strip(),
-            next_step=f"Look at {LOG}.",
+            next_step=f"Check {LOG}.",
         )
 
 
@@ -192,7 +192,7 @@ def uninstall_runfile(run: Runner, uninstaller: str | None) -> None:
         raise KubegpuError(
             f"The driver's own uninstaller failed: {uninstaller}",
             evidence=answer.last_output(),
-            next_step=f"Look at {UNINSTALL_LOG}.",
+            next_step=f"Check {UNINSTALL_LOG}.",
         )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Seconds for one answer of the driver.
 _ANSWER = 60
-_STAYS = " The driver, gridd.conf and the token stay as they were requested."
+_STAYS = " The driver, gridd.conf and the token are kept as requested."
 
 
 def await_licence(

@@ -64,8 +64,8 @@ def decide_loading(wanted: bool, state: ModuleState, reboot: Mapping[str, Any]) 
     if state.nouveau:
         return Loading(
             False,
-            f"{state.kernel_driver} is loaded and in use ({state.nouveau} users, the console as a "
-            "rule): the next boot comes without it.",
+            f"{state.kernel_driver} is loaded and in use ({state.nouveau} users, usually "
+            "the console): the next boot comes without it.",
         )
     return Loading(True)
 

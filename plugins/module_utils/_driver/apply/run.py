@@ -71,7 +71,7 @@ def plan_phase(context: Context) -> dict[str, Any]:
     plan, record = context.plan, context.record
     if plan.action == "refuse" and (context.present or record.installed or not record.managed):
         raise InputError(
-            "No driver can be set up as asked for; nothing was changed.\n"
+            "No driver can be set up as requested; nothing was changed.\n"
             + "\n".join(f"- {reason}" for reason in plan.reasons)
         )
     module_state = context.module_state()
@@ -254,7 +254,7 @@ def _finish_present(context: Context) -> dict[str, Any]:
     wrong = _verify(context)
     if wrong:
         raise KubegpuError(
-            "The driver is not as it should be after the change.",
+            "The driver does not match the plan after the change.",
             evidence="; ".join(wrong),
             next_step="Run again: it continues where this run stopped.",
         )

@@ -63,8 +63,8 @@ def restore_mig(context: Context) -> None:
     answer = context.run(["systemctl", "restart", MIG_UNIT], timeout=_UNIT_TIMEOUT)
     if not answer.ok:
         context.warn(
-            f"{MIG_UNIT} did not make the MIG layout again: {answer.last_output()}. Next step: "
-            f"run the role nvidia_mig, or look at journalctl --unit {MIG_UNIT}"
+            f"{MIG_UNIT} did not recreate the MIG layout: {answer.last_output()}. Next step: "
+            f"run the role nvidia_mig, or check journalctl --unit {MIG_UNIT}"
         )
 
 
@@ -112,7 +112,7 @@ def enable_services(
             warnings.append(f"The unit {unit} is not on this node, and is not enabled.")
             continue
         if state == "masked":
-            warnings.append(f"The unit {unit} is masked, and stays masked.")
+            warnings.append(f"The unit {unit} is masked, and remains masked.")
             continue
         if not state.startswith(("enabled", "static", "alias", "indirect", "generated")):
             _systemctl(run, "enable", unit)
@@ -149,5 +149,5 @@ def _systemctl(run: Runner, verb: str, unit: str) -> None:
         raise KubegpuError(
             f"systemctl {verb} {unit} failed." + (f" {known[0].cause}" if known else ""),
             evidence=(known[0].evidence if known else "") or answer.last_output(),
-            next_step=known[0].next_step if known else f"Look at: journalctl --unit {unit}",
+            next_step=known[0].next_step if known else f"Check: journalctl --unit {unit}",
         )

@@ -48,7 +48,7 @@ def with_configuration(
         steps.append(token_step)
     initramfs = any(path in config_files.IN_INITRAMFS for path in (*differing, *stale))
     if initramfs:
-        reason = "the initial RAM disk has a copy of what modprobe reads"
+        reason = "the initial RAM disk contains the settings of modprobe"
         steps.append(Step("initramfs", "rebuild", "", reason))
     units: dict[str, str] = {}
     if request.persistence:

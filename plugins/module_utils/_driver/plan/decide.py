@@ -150,7 +150,7 @@ def _resolve_version(
     version = str(runfile.get("version") or named.version or request.version or "")
     if not version:
         raise Refusal(
-            f"nvidia_driver_runfile: the name {file_name(place)!r} does not tell the driver's "
+            f"nvidia_driver_runfile: the name {file_name(place)!r} does not contain the driver's "
             "version.",
             "set nvidia_driver_runfile.version.",
         )
@@ -214,7 +214,7 @@ def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
     if installed.source == DISTRO and instead:
         warnings.append(
             f"The distribution's archive has branch {installed.branch} no more: its packages of "
-            f"that name install {instead}. Held, the driver stays; an upgrade without the hold "
+            f"that name install {instead}. Held, the driver is kept; an upgrade without the hold "
             f'changes the branch. Next step: plan the change (nvidia_driver_branch: "{instead}").'
         )
     if other:
@@ -329,7 +329,7 @@ def _check_asked(inputs: DecisionInput, asked: str) -> None:
         if inputs.requested_kernel_module
         else ""
     )
-    before = f" The installed driver {inputs.installed.version} stays." if inputs.installed else ""
+    before = f" Driver {inputs.installed.version} is kept." if inputs.installed else ""
     raise Refusal(
         f"{capitalize_first(what)}{with_modules} was requested, but {found}.{before}",
         alternatives(inputs),

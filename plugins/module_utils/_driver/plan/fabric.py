@@ -250,7 +250,7 @@ def plain_version(text: str) -> str | None:
 
 def describe_drift(drift: Mapping[str, str], version: str) -> str:
     shown = ", ".join(f"{name} {found}" for name, found in drift.items())
-    return f"{shown} beside driver {version}"
+    return f"{shown} next to driver {version}"
 
 
 def changed_units(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def warnings(inputs: DecisionInput, branch: str, *, ours: bool) -> tuple[str, ..
     if not ours and in_force(inputs.node) != mode:
         return (
             f"nvidia_driver_coherent_memory is {mode}, but the driver is not managed here, and its "
-            f"options stay as they are. Next step: ask for its branch (nvidia_driver_branch: "
+            f"options are left unchanged. Next step: ask for its branch (nvidia_driver_branch: "
             f'"{branch}").',
         )
     return ()

@@ -138,7 +138,7 @@ def _check_key(inputs: DecisionInput) -> None:
     raise Refusal(
         f"The key of {found['url']} is {found['key_url'].rpartition('/')[2]}, and this collection "
         "does not know its whole fingerprint: no public text has it.",
-        "compare the key with what NVIDIA tells you by other means, and give all 40 digits as "
+        "compare the key with what NVIDIA publishes by other means, and give all 40 digits as "
         "nvidia_driver_repository.key_fingerprints; or set the repository up yourself "
         "(nvidia_driver_repository.manage: false).",
     )

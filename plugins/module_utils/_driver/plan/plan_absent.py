@@ -55,7 +55,7 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
     if initramfs:
         steps.append(Step("initramfs", "rebuild", "", "the kernel's own driver may come back"))
     loaded = driver["loaded"]
-    reason = f"{loaded} stays loaded until it is unloaded or the node rebooted" if loaded else ""
+    reason = f"{loaded} remains loaded until it is unloaded or the node rebooted" if loaded else ""
     return Plan(
         action="remove",
         branch=installed.branch if installed else None,
@@ -84,7 +84,7 @@ def _not_managed(installed: InstalledDriver, managed: bool | None) -> Plan:
         hold=bool(installed.held),
         reasons=(
             f"{capitalize_first(installed.title)} is not this collection's: the "
-            f"node's record {why}. It stays.",
+            f"node's record {why}. It is kept.",
         ),
         warnings=("To remove it all the same: nvidia_driver_replace_source: true, or manually.",),
     )

@@ -68,7 +68,7 @@ def plan_change(inputs: DecisionInput, target: Target) -> Plan:
                 "uninstall",
                 "run",
                 str(node["driver"]["uninstaller"]),
-                f"{installed.title} was installed by it, and packages cannot be beside it",
+                f"{installed.title} was installed by it, and packages conflict with it",
             )
         )
     if target.source == RUNFILE:

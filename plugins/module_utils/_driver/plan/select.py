@@ -209,7 +209,7 @@ def _keep_branch(inputs: DecisionInput, order: Sequence[str]) -> Choice | None:
         return None
     warning = vgpu.support_warning(inputs, installed.branch)
     served = rules.describe_gpus(inputs.gpus)
-    reason = f"Branch {installed.branch} is installed and serves {served}: it stays."
+    reason = f"Branch {installed.branch} is installed and serves {served}: it is kept."
     return Choice(
         installed.branch,
         source,

@@ -200,7 +200,7 @@ def check_blocked(inputs: DecisionInput, target: Target) -> tuple[str, ...]:
         return (f"{cause}: a boot does not load it. Next step: {unblock_step(found)}",)
     raise Refusal(
         f"{cause}: it cannot be loaded, or is gone after the next boot. These lines are not this "
-        "collection's, and stay as they are.",
+        "collection's, and are left unchanged.",
         f"{unblock_step(found)} Then run again. Or leave the driver unloaded: nvidia_driver_load: "
         "false; or do not manage it here: nvidia_driver_enabled: false.",
     )

@@ -125,7 +125,7 @@ def standin_decision(facts, desired, _data):
         load=load,
         change=change,
         reboot={"required": bool(stale), "reason": stale},
-        steps=(Step("driver", action, f"{version}", "asked for"),),
+        steps=(Step("driver", action, f"{version}", "requested"),),
         warnings=("580 ends in 2028.",) if action != "none" else (),
     )
 

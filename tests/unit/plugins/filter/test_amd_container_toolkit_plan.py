@@ -153,7 +153,7 @@ def test_docker():
     none = noble(docker=None)
     assert amd_container_toolkit_plan(none)["warnings"] == []
     (said,) = amd_container_toolkit_plan(none, docker="true")["warnings"]
-    assert "Docker is asked for" in said
+    assert "Docker is requested" in said
     (said,) = amd_container_toolkit_plan(noble(docker="20.10.24"))["warnings"]
     assert "Docker 20.10.24 has no CDI" in said
 

@@ -152,7 +152,7 @@ def test_errors_of_the_filters_name_the_option():
         nvidia_device_plugin_manifests({"configs": {"a": {"x": 1}}})
     with pytest.raises(AnsibleFilterError, match="needs the fact gpu_node"):
         gpu_resources_expected({})
-    with pytest.raises(AnsibleFilterError, match="there is no config 'b'"):
+    with pytest.raises(AnsibleFilterError, match="unknown config 'b'"):
         gpu_resources_expected(node(), {"configs": {"a": {}}}, "b")
     with pytest.raises(AnsibleFilterError, match="has to be true or false"):
         gpu_resources_expected(node(), {"gds_enabled": "maybe"})

@@ -130,7 +130,7 @@ def variables(fix, table):
     """Return the options for the variables that a fix names; each of them has to be known."""
     found = {}
     for name in dict.fromkeys(re.findall(r"\bnvidia_[a-z_]+", fix)):
-        assert name in table, f"{name} is no variable that this test knows"
+        assert name in table, f"{name} is not a variable that this test knows"
         found.update(table[name])
     return found
 

@@ -12,7 +12,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_upgrade import gpu_upgrade
 from tests.unit.fixtures.node_facts import installed, node
 
-STEP = {"step": "load", "action": "load", "detail": "580.1", "reason": "asked for"}
+STEP = {"step": "load", "action": "load", "detail": "580.1", "reason": "requested"}
 WORK = {"nvidia_driver_plan": {"work": True, "change": True, "steps": [STEP]}}
 HOSTS = ["gpu1", "gpu2", "gpu3"]
 

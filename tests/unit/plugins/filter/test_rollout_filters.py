@@ -88,7 +88,7 @@ def test_from_a_failed_task_to_the_batches_that_wait():
     checked = {"__kubegpu_variables": {"max_fail_percentage": 0.0}, "kubegpu_begun": True}
     hostvars = {"gpu1": {"kubegpu_failure": kept, **checked}, "gpu2": checked, "gpu3": {}}
     words = rollout(["gpu1", "gpu2"], "stop", hostvars, [*hostvars])
-    assert words.startswith("not begun: 1 of 2 nodes of a batch failed (gpu1)")
+    assert words.startswith("not started: 1 of 2 nodes of a batch failed (gpu1)")
     # Nobody waits.
     assert rollout(["gpu1", "gpu2"], "stop", hostvars, ["gpu1", "gpu2"]) == ""
     # A Prometheus on a node is none of its GPUs.

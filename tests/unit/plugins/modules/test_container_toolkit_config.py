@@ -301,7 +301,7 @@ def test_names_that_the_toolkit_does_not_know_are_written_with_a_warning(node, m
     assert node.present({"nvidia-container-cli.no-cgroup": True})["changed"]
     # Check mode says it too.
     assert len(said) == 2 and len(set(said)) == 1
-    assert "settings: nvidia-container-cli.no-cgroup is no setting" in said[0]
+    assert "settings: nvidia-container-cli.no-cgroup is not a setting" in said[0]
     assert "nvidia-container-cli.no-cgroups" in said[0]
 
 

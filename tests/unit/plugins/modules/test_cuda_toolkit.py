@@ -364,7 +364,7 @@ def test_a_file_that_somebody_edited_keeps_the_edit(task):
 def test_a_directory_in_the_links_place(task):
     (task.root / "usr/local/cuda/bin").mkdir(parents=True)
     answer = task.predicted(versions=["12.2"], runfiles=RUNFILES)
-    assert answer["failed"] and "is no link; nothing was changed" in answer["msg"]
+    assert answer["failed"] and "is not a link; nothing was changed" in answer["msg"]
     assert task.predicted(versions=["12.2"], runfiles=RUNFILES, default="none")["changed"]
 
 

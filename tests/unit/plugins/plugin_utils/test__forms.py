@@ -81,7 +81,7 @@ def test_other_good_facts_have_the_form(tmp_path):
         ("nvswitches", True, ".nvswitches is true or false, not a whole number"),
         ("driver.packages", {"x": 1}, ".driver.packages.x is a whole number, not a text"),
         ("os.kernel", float("nan"), " has a number that is too large or none: nan"),
-        ("os.kernel", "\ud800", " has a text that is no Unicode: '\\ud800'"),
+        ("os.kernel", "\ud800", " has a text that is not Unicode: '\\ud800'"),
         ("nvswitches", 1 << 70, " has a number that is too large or none: 71 bits"),
         ("os.kernel", "9" * 5000, ".os.kernel has more than 4000 characters"),
         ("os.kernel", "long", " has more than 67108864 characters"),

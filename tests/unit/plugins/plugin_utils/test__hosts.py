@@ -245,9 +245,9 @@ def test_what_a_run_changed_is_verified():
     hostvars = {
         "changed": host("nvidia", **changed),
         "labelled": host("nvidia", gpu_node_labels_result=labels),
-        "beside a labelled one": host("nvidia", gpu_node_labels_result=labels),
+        "next to a labelled one": host("nvidia", gpu_node_labels_result=labels),
         "plugin": host("nvidia", nvidia_device_plugin_result={"changed": True}),
-        "asked for": host("nvidia", gpu_verify_all="yes"),
+        "requested": host("nvidia", gpu_verify_all="yes"),
         "waits for a reboot": host(
             "nvidia", nvidia_driver_result={"changed": True, "reboot_required": True}
         ),
@@ -256,7 +256,7 @@ def test_what_a_run_changed_is_verified():
         "not read": changed,
         "failed": host("nvidia", kubegpu_failure={"task": "Install"}, **changed),
     }
-    assert changed_hosts([*hostvars], hostvars) == ["changed", "labelled", "plugin", "asked for"]
+    assert changed_hosts([*hostvars], hostvars) == ["changed", "labelled", "plugin", "requested"]
     assert select_hosts([*hostvars], hostvars, "driver") == [*hostvars][:6]
 
 

@@ -125,8 +125,9 @@ def test_when_no_other_batch_is_begun(hosts, limit, stops):
 
 def test_what_is_said_of_the_batches_that_wait():
     assert stop_message(batch(failed=1, good=3), 0) == (
-        "not begun: 1 of 4 nodes of a batch failed (gpu1), and kubegpu_max_fail_percentage allows "
-        "none. Next step: fix what failed and run again; what is done already is left as it is"
+        "not started: 1 of 4 nodes of a batch failed (gpu1), and kubegpu_max_fail_percentage "
+        "allows none. Next step: fix what failed and run again; what is done already is left "
+        "as it is"
     )
     words = stop_message(batch(failed=7, good=1), 12.5)
     assert "(gpu1, gpu2, gpu3, gpu4, gpu5 and 2 more)" in words and "allows 12.5 %" in words

@@ -76,7 +76,7 @@ def test_the_record_names_what_was_not_installed():
 def test_tests_that_began_and_did_not_end_are_a_failure():
     found = begun(planned().to_json(), facts(), at=AT)
     assert read_acceptance({"values": {ACCEPTANCE: found}}) == found
-    assert found["causes"] == ["the tests began and did not end"]
+    assert found["causes"] == ["the tests started but did not finish"]
     again = planned(facts(acceptance=found))
     assert again.action == "run" and again.reason == f"it failed {AT}"
     assert marks(facts(acceptance=found), required=True)["labels"] == {MARK: "failed"}
@@ -157,7 +157,7 @@ def test_the_report_tells_each_host():
     assert (data["hosts"]["b"]["at"], data["hosts"]["b"]["level"]) == (done["at"], "full")
     shown = {row["node"]: row for row in rows(data)}
     assert "GPU 1: The test pcie of DCGM failed for GPU 1: LOW_BANDWIDTH" in shown["a"]["notes"][0]
-    assert "stays out of work" in shown["a"]["notes"][-1]
+    assert "remains drained" in shown["a"]["notes"][-1]
     assert shown["a"]["tests"] == ["dcgmi diag"] and shown["b"]["at"] == done["at"]
     assert reported({}, {"d": plans["d"]}, checked=True)["ok"]
     gone = {"outcome": "unreachable", "at": "", "findings": []}

@@ -216,7 +216,7 @@ def test_a_node_that_the_driver_serves_is_as_expected():
     (layer,) = result["layers"]
     assert layer["ok"] is True
     assert layer["proof"] == (
-        "the DRA driver gpu.nvidia.com serves the node n1: 2 gpu in its ResourceSlices, asked for "
+        "the DRA driver gpu.nvidia.com serves the node n1: 2 gpu in its ResourceSlices, requested "
         "by a ResourceClaim or nvidia.com/gpu"
     )
     shown = result["nodes"]["n1"]
@@ -236,7 +236,7 @@ def test_it_serves_by_claims_alone_with_an_api_of_1_32():
         resourceslices=[resource_slice(beta=True)],
     )  # fmt: skip
     (layer,) = told(cluster)["layers"]
-    assert layer["ok"] and layer["proof"].endswith("asked for by a ResourceClaim")
+    assert layer["ok"] and layer["proof"].endswith("requested by a ResourceClaim")
 
 
 def test_what_a_site_shares_by_it_is_not_judged():

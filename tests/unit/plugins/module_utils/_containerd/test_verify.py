@@ -103,8 +103,8 @@ def test_verify_lets_the_type_of_runc_come_and_go():
             "SystemdCgroup",
         ),
         (dump({"runc": PLAIN, "nvidia": GOOD}, default="gone"), "would not exist"),
-        (dump({"runc": PLAIN, "nvidia": GOOD}, default="nvidia"), "beside the handler"),
-        (dump({"runc": PLAIN, "nvidia": GOOD}, enable_selinux=True), "beside the handler"),
+        (dump({"runc": PLAIN, "nvidia": GOOD}, default="nvidia"), "other than the handler"),
+        (dump({"runc": PLAIN, "nvidia": GOOD}, enable_selinux=True), "other than the handler"),
     ],
 )
 def test_verify_refuses_anything_else(after, words):

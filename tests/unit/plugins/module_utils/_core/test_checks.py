@@ -17,7 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 
 def test_checks_of_more_than_a_type() -> None:
     check_expression("expect", "a+")
-    with pytest.raises(InputError, match=r"expect is no regular expression: '\('"):
+    with pytest.raises(InputError, match=r"expect is not a regular expression: '\('"):
         check_expression("expect", "(")
     check_at_least("timeout", 1)
     with pytest.raises(InputError, match="timeout is 0"):

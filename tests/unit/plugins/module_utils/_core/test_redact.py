@@ -525,7 +525,7 @@ def test_forms_that_no_name_before_a_value_shows(text, shown):
         "{Name:FOO Value:bar ValueFrom:nil}",
         '{"name":"nvidia.com/gpu","value":"8"}',
         "login: prompt -p",
-        "eyJ.x.y is no token",
+        "eyJ.x.y is not a token",
         "a -> b",
         "Pulling image nvcr.io/nvidia/k8s-device-plugin:v0.17.0",
         "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.95.05",

@@ -60,7 +60,7 @@ def test_how_the_link_is_set(now, commands):
 
 
 def test_what_is_no_link_is_left_alone():
-    with pytest.raises(KubegpuError, match="is no link"):
+    with pytest.raises(KubegpuError, match="is not a link"):
         set_link(PLACE, Link(OTHER), "/b")
 
 

@@ -10,7 +10,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import read_options
 
 QUOTES = ", with the quotes: without them YAML reads 12.10 as the number 12.1."
-UNKNOWN = "CUDA 12.99 is no known release; the nearest known ones are 12.9 and 13.0. "
+UNKNOWN = "CUDA 12.99 is not a known release; the nearest known ones are 12.9 and 13.0. "
 
 
 def refused(**options):
@@ -31,7 +31,7 @@ def refused(**options):
 )
 def test_versions_that_are_no_list_are_told_how_to_write_them(value, step):
     error = refused(versions=value)
-    assert error.cause == f"cuda_toolkit_versions is {value!r}, which is no list."
+    assert error.cause == f"cuda_toolkit_versions is {value!r}, which is not a list."
     assert error.next_step == step
 
 
@@ -45,13 +45,13 @@ def test_versions_that_are_no_list_are_told_how_to_write_them(value, step):
 )
 def test_a_version_that_is_no_text_is_told_how_to_write_it(value, step):
     error = refused(versions=["12.4", value])
-    assert error.cause == f"cuda_toolkit_versions has {value!r}, which is no text."
+    assert error.cause == f"cuda_toolkit_versions has {value!r}, which is not text."
     assert error.next_step == step
 
 
 def test_the_default_is_a_text_too():
     error = refused(versions=["12.9"], default=12.9)
-    assert error.cause == "cuda_toolkit_default is 12.9, which is no text."
+    assert error.cause == "cuda_toolkit_default is 12.9, which is not text."
     assert error.next_step == f"Write '12.9'{QUOTES}"
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_version_is_refused_by_name(name):
         ),
         ({"libraries": {"cublas": ""}}, "cuda_toolkit_libraries: cublas is not known"),
         ({"runfiles": {12.9: {}}}, "cuda_toolkit_runfiles: put 12.9 in quotes"),
-        ({"runfiles": {"12.9": "x.run"}}, "cuda_toolkit_runfiles[12.9] is no mapping"),
+        ({"runfiles": {"12.9": "x.run"}}, "cuda_toolkit_runfiles[12.9] is not a mapping"),
     ],
 )
 def test_other_values_are_refused_by_name(options, text):

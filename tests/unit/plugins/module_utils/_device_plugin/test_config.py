@@ -94,7 +94,7 @@ def test_a_name_has_to_be_a_labels_value(name):
 
 
 def test_the_default_config_has_to_be_there():
-    with pytest.raises(InputError, match=r"there is no config 'x' .* there are: a"):
+    with pytest.raises(InputError, match=r"unknown config 'x' .* there are: a"):
         read_configs({"a": {}}, Flags(), default="x")
     with pytest.raises(InputError, match="there are: none"):
         read_configs({}, Flags(), default="x")

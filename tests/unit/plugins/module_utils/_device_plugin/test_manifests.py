@@ -311,7 +311,7 @@ def test_the_image_comes_from_a_mirror_by_digest_with_a_secret():
         ({"max_unavailable": "0"}, "above 0"),
         ({"max_unavailable": "many"}, "a number or a percentage"),
         ({"namespace": ""}, "nvidia_device_plugin_namespace is empty"),
-        ({"image": "nvcr.io/NVIDIA/x"}, "is no name of an image"),
+        ({"image": "nvcr.io/NVIDIA/x"}, "is not a name of an image"),
         ({"image": "nvcr.io/nvidia/x@sha256:1"}, "nvidia_device_plugin_digest"),
         ({"version": "v0.14.5", "feature_discovery": True}, "it came with v0.15"),
         ({"version": "v0.14.5", "device_list_strategy": "cdi-cri"}, "came with the plugin's v0.15"),

@@ -125,7 +125,7 @@ def test_s15_an_unknown_config_is_refused_and_names_the_host():
     (refusal,) = made["refusals"]
     assert refusal["host"] == "b"
     assert refusal["evidence"] == "there are: default, shared"
-    assert made["text"].startswith("b: there is no config 'sharde'\nSeen: ")
+    assert made["text"].startswith("b: unknown config 'sharde'\nSeen: ")
     none = plan({}, {"b": host("shared")})
     assert "nvidia_device_plugin_configs is empty" in none["text"]
 

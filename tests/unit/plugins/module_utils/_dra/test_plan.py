@@ -147,7 +147,7 @@ def test_compute_domains_of_users_keep_their_definition():
     domain = {"metadata": {"name": "job", "namespace": "team"}}
     result = teardown(dra_objects(installed(made, domains=[domain]), "kubegpu", "v1"))
     assert not kinds(result["absent"]) & {"CustomResourceDefinition", "ComputeDomain"}
-    assert "as the cluster has team/job" in result["warnings"][0]
+    assert "because the cluster has team/job" in result["warnings"][0]
 
 
 def test_definitions_and_namespaces_of_others_are_left_as_they_are():

@@ -171,16 +171,16 @@ def test_a_card_that_is_gone(tmp_path):
     [
         ({"ok": True}, "baseline has no list findings"),
         ({"findings": []}, "baseline has no list gpus"),
-        ({"findings": ["x"], "gpus": []}, "baseline.findings[0] is no mapping"),
+        ({"findings": ["x"], "gpus": []}, "baseline.findings[0] is not a mapping"),
         ({"findings": [{"code": "x"}], "gpus": []}, "with code, severity, address"),
         ({"findings": [], "gpus": [{"address": None}]}, "baseline.gpus[0]"),
         (
             {"findings": [{"code": "x", "severity": "", "address": "", "xids": 7}], "gpus": []},
-            "baseline.findings[0].xids is no list of numbers",
+            "baseline.findings[0].xids is not a list of numbers",
         ),
         (
             {"findings": [{"code": "x", "severity": "", "address": "", "xids": [[7]]}], "gpus": []},
-            "baseline.findings[0].xids is no list of numbers",
+            "baseline.findings[0].xids is not a list of numbers",
         ),
     ],
 )
@@ -202,14 +202,14 @@ def test_a_result_may_have_more_than_is_needed(node):
         ({"timeout": 0}, "timeout is 0"),
         ({"boots": 0}, "boots is 0"),
         ({"boots": 21}, "boots has to be at most 20"),
-        ({"thresholds": {"rows": 1}}, "there is no threshold 'rows'"),
+        ({"thresholds": {"rows": 1}}, "unknown threshold 'rows'"),
         ({"thresholds": {"remapped_rows": "many"}}, "thresholds.remapped_rows has to be"),
         ({"thresholds": {"remapped_rows": True}}, "thresholds.remapped_rows has to be"),
         ({"thresholds": {"remapped_rows": -1}}, "thresholds.remapped_rows has to be"),
         ({"thresholds": {"remapped_rows": "nan"}}, "thresholds.remapped_rows has to be"),
         ({"thresholds": {"remapped_rows": [1]}}, "thresholds.remapped_rows has to be"),
         ({"xids": {"x": "error"}}, "xids: 'x' is not the number"),
-        ({"xids": {31: "bad"}}, "xids: 31: there is no severity"),
+        ({"xids": {31: "bad"}}, "xids: 31: unknown severity"),
     ],
 )
 def test_wrong_options_are_refused(given, words):

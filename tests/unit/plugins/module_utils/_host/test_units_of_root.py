@@ -80,8 +80,8 @@ ATTEMPTS = {
     "exchange it for a link": 'ln -sfn /tmp/x "$1"',
     "change its mode": 'chmod 777 "$1"',
     "plant a drop-in": 'mkdir -p "$1.d" && echo x > "$1.d/x.conf"',
-    "plant a file beside it": 'echo x > "$(dirname "$1")/x.conf"',
-    "enable a unit of its own": 'ln -s /tmp/x "$(dirname "$1")/multi-user.target.wants/x.service"',
+    "plant a file next to it": 'echo x > "$(dirname "$1")/x.conf"',
+    "enable its own unit": 'ln -s /tmp/x "$(dirname "$1")/multi-user.target.wants/x.service"',
 }
 
 

@@ -100,7 +100,7 @@ def test_a_server_that_stays_busy_is_given_up():
 
 def test_a_server_is_never_asked_again_sooner_than_it_wants():
     standin = StandinServer(refusal(429, "TooManyRequests", {"Retry-After": "900"}), ok())
-    with pytest.raises(KubeError, match="asked for a pause of 900 s"):
+    with pytest.raises(KubeError, match="requested a pause of 900 s"):
         standin.cluster.get("/x")
     assert standin.slept == []
     assert len(standin.asked) == 1

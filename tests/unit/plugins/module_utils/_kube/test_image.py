@@ -38,17 +38,17 @@ def test_references_are_taken_apart(reference, parts):
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
-        ("", "is no name of an image"),
-        ("A/b c", "'A/b c' is no name of an image"),
-        ("example.com/Upper/x:1", "is no name of an image"),
-        ("https://example.com/x", "is no name of an image"),
-        ("x:", "'' is no tag"),
-        ("x:a b", "'a b' is no tag"),
-        ("x:" + "a" * 129, "is no tag"),
-        ("x@sha256:abc", "'sha256:abc' is no digest"),
-        ("x@", "'' is no digest"),
-        ("x@sha512:" + "0" * 128, "is no digest"),
-        ("a" * 256, "is no name of an image"),
+        ("", "is not a name of an image"),
+        ("A/b c", "'A/b c' is not a name of an image"),
+        ("example.com/Upper/x:1", "is not a name of an image"),
+        ("https://example.com/x", "is not a name of an image"),
+        ("x:", "'' is not a tag"),
+        ("x:a b", "'a b' is not a tag"),
+        ("x:" + "a" * 129, "is not a tag"),
+        ("x@sha256:abc", "'sha256:abc' is not a digest"),
+        ("x@", "'' is not a digest"),
+        ("x@sha512:" + "0" * 128, "is not a digest"),
+        ("a" * 256, "is not a name of an image"),
     ],
 )
 def test_what_no_kubelet_would_take_is_refused_with_the_option(reference, words):

@@ -395,7 +395,7 @@ def test_a_server_that_stays_away_is_told_with_what_stays_cordoned():
     with pytest.raises(KubeError) as caught:
         run(server)
     assert 60 <= server.time.now < 75 and server.cordoned()
-    assert "stays cordoned by this run: n1" in caught.value.next_step
+    assert "remains cordoned by this run: n1" in caught.value.next_step
     # Without an answer, nothing was cordoned.
     with pytest.raises(KubeError) as caught:
         run(server)
@@ -413,7 +413,7 @@ def test_a_server_that_restarts_between_two_slices_is_waited_for():
     server.away = lost(100)
     with pytest.raises(KubeError) as caught:
         maintenance(server, limit=30, carried=carried).run()
-    assert "stays cordoned by this run: n1" in caught.value.next_step
+    assert "remains cordoned by this run: n1" in caught.value.next_step
 
 
 def test_a_pod_that_is_gone_before_is_not_counted_as_evicted():

@@ -577,7 +577,7 @@ def forget_addresses(node):
     [
         (without_driver, "GPU-0 (0000:01:00.0), GPU-1 (0000:02:00.0)", "driver does not answer"),
         (to_vfio, "GPU-1 (0000:02:00.0)", "Seen: 0000:02:00.0: kernel driver vfio-pci"),
-        (without_modes, "GPU 1 (0000:02:00.0)", "the driver tells no MIG mode of it"),
+        (without_modes, "GPU 1 (0000:02:00.0)", "the driver reports no MIG mode of it"),
         (without_instances, "GPU 1", "The GPU instances of GPU 1 cannot be read"),
     ],
 )

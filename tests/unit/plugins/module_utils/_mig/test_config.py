@@ -76,7 +76,7 @@ def test_a_configuration_with_a_built_in_name_replaces_it():
         ("a", {"a": [{**ENTRY, "devices": "0"}]}, "devices is '0'"),
         ("a", {"a": [{**ENTRY, "devices": [True]}]}, "devices is"),
         ("a", {"a": [{**ENTRY, "device-filter": 0x20B010DE}]}, "device-filter has"),
-        ("a", {"a": [{**ENTRY, "mig-devices": {"1g": 1}}]}, "'1g' is no MIG profile"),
+        ("a", {"a": [{**ENTRY, "mig-devices": {"1g": 1}}]}, "'1g' is not a MIG profile"),
         ("a", {"a": [{**ENTRY, "mig-devices": {"1g.5gb": "7"}}]}, "number of 1g.5gb is '7'"),
         ("a", {"a": [{**ENTRY, "mig-devices": {"1c.3g.20gb": 1}}]}, "part of a GPU instance"),
         ("all-1c.3g.20gb", {}, "part of a GPU instance"),

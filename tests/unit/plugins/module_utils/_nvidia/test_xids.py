@@ -80,24 +80,24 @@ def test_a_user_changes_the_table():
     assert (table[31].severity, table[31].action) == ("error", data.RESET)
     assert table[200].severity == "info" and list(table)[-1] == 200
     assert {63, 31} <= set(numbers_of("error", table))
-    assert 63 not in numbers_of("error"), "the built-in table stays as it is"
+    assert 63 not in numbers_of("error"), "the built-in table is left unchanged"
     assert xid_table(None) is XIDS and xid_table({}) is XIDS
 
 
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([63], "gpu_xids: [63] is no mapping"),
+        ([63], "gpu_xids: [63] is not a mapping"),
         ({"rows": "error"}, "gpu_xids: 'rows' is not the number of an Xid"),
         ({True: "error"}, "gpu_xids: True is not the number"),
         ({0: "error"}, "gpu_xids: 0 is not the number"),
-        ({63: "fatal"}, "gpu_xids: 63: there is no severity 'fatal'"),
-        ({63: {"action": "pray"}}, "gpu_xids: 63: there is no action 'pray'"),
+        ({63: "fatal"}, "gpu_xids: 63: unknown severity 'fatal'"),
+        ({63: {"action": "pray"}}, "gpu_xids: 63: unknown action 'pray'"),
         ({63: {"bucket": "reset"}}, "gpu_xids: 63 is {'bucket': 'reset'}, neither"),
         ({63: 1}, "gpu_xids: 63 is 1, neither"),
         ({63: {}}, "gpu_xids: 63 is {}, neither"),
-        ({63: {"severity": ["error"]}}, "gpu_xids: 63: there is no severity ['error']"),
-        ({63: {"action": ["reset"]}}, "gpu_xids: 63: there is no action ['reset']"),
+        ({63: {"severity": ["error"]}}, "gpu_xids: 63: unknown severity ['error']"),
+        ({63: {"action": ["reset"]}}, "gpu_xids: 63: unknown action ['reset']"),
     ],
 )
 def test_a_wrong_entry_is_refused(rows, words):

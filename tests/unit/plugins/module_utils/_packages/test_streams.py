@@ -29,7 +29,7 @@ def test_only_what_differs_is_switched_and_said():
     streams = Streams({DRIVER: "580-open", "nodejs": "20"}, {DRIVER: "580-dkms", "nodejs": "20"})
     assert streams.changes == {DRIVER: "580-dkms"}
     assert streams.reasons(present=True) == (
-        "The stream of the module nvidia-driver is 580-open, asked for is 580-dkms.",
+        "The stream of the module nvidia-driver is 580-open, requested is 580-dkms.",
     )
     assert Streams({}, {DRIVER: NONE}).changes == {}
 

@@ -518,7 +518,7 @@ def said_in_a_container(words):
 
 def runtime_with(code):
     """Return a host whose runtime the verification has found at fault."""
-    found = Finding(code, "The runtime does not serve.", "no answer", "Look at its journal.")
+    found = Finding(code, "The runtime does not serve.", "no answer", "Check its journal.")
     return host(what=state(runtimes=(runtime(fault=found),)))
 
 

@@ -142,7 +142,7 @@ WITHOUT_A_ROW = {
     "its text does not say whether the card was changed, MIG partitioned again, or a GPU is lost": (
         "cdi_uuid_unknown", "device_unknown",
     ),
-    "which of two files stays is for whoever wrote them": ("cdi_conflict",),
+    "which of two files remains is for whoever wrote them": ("cdi_conflict",),
     "the collection sets no parameter of the module, and IMEX may not be wanted": (
         "imex_channel_missing",
     ),

@@ -124,7 +124,7 @@ def test_a_removal_can_stay_although_the_daemon_does_not_start(files):
     with pytest.raises(KubegpuError) as caught:
         files.run(files.changes(undo=True), keeps_undo=True)
     assert not isinstance(caught.value, RolledBackError)
-    assert "stays so" in caught.value.next_step
+    assert "remains so" in caught.value.next_step
     assert files.texts() == ["new", "new"]
 
 

@@ -511,7 +511,7 @@ class TestCrio:
 
     def test_asked_for_and_not_there(self):
         plan = plan_toolkit(installed(), Request(crio="true"))
-        assert not plan.crio and any("CRI-O is asked for" in note for note in plan.warnings)
+        assert not plan.crio and any("CRI-O is requested" in note for note in plan.warnings)
 
     @pytest.mark.parametrize(
         ("config", "own", "requested", "expected"),

@@ -33,7 +33,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types impor
     Request,
 )
 
-LOAD = {"step": "load", "action": "load", "detail": "580.126.09", "reason": "asked for"}
+LOAD = {"step": "load", "action": "load", "detail": "580.126.09", "reason": "requested"}
 HOLD = {"step": "hold", "action": "hold", "detail": "580.126.09", "reason": "an upgrade"}
 
 

@@ -267,7 +267,7 @@ def test_each_host_has_an_outcome():
     assert not data["ok"] and data["stopped"] == "1 failed (d)"
     table = {one["node"]: one for one in rows(data)}
     assert table["a"]["driver"] == "550.1 to 580.2" and table["a"]["notes"] == []
-    assert "not begun: 1 failed (d)" in table["e"]["notes"]
+    assert "not started: 1 failed (d)" in table["e"]["notes"]
     assert table["c"]["notes"] == ["The budget web blocks. Next step: One replica."]
     assert table["d"]["notes"] == ["restored, because: nvml: it did not answer"]
 
@@ -345,7 +345,7 @@ def test_a_node_that_failed_has_a_next_step(outcome, began, words):
     result = {"outcome": outcome, "findings": [PROBLEM], "began": began}
     (one,) = rows(told(plan(planned("a")), {"a": result}))
     assert words in one["notes"][-1]
-    assert ("stays out of work" in one["notes"][-1]) is began
+    assert ("remains drained" in one["notes"][-1]) is began
 
 
 def test_a_rollback_that_failed_is_told_as_such():

@@ -182,7 +182,7 @@ def test_its_own_words_are_explained():
     found = fabric_fault(node, FabricDriver(journal=f"Starting...\n{MISMATCH}\n").wait(node))
     assert found.code == "fabric_manager_version"
     assert "580.95.05" in found.cause and "580.178.04" in found.cause
-    assert "nvidia-fabricmanager-580 580.95.05 beside driver 580.178.04" in found.evidence
+    assert "nvidia-fabricmanager-580 580.95.05 next to driver 580.178.04" in found.evidence
     nothing = FabricDriver(journal="error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]").wait(node)
     assert fabric_fault(node, nothing).code == "fabric_nothing_to_do"
     other = fabric_fault(node, FabricDriver(journal="out of luck\n").wait(node))

@@ -133,7 +133,7 @@ def test_what_was_decided_and_what_was_not_seen():
     found = report()
     assert node_of(found, "gpu-06")["decisions"][0] == {
         "change": "driver packages: upgrade 580.126.09",
-        "why": "branch 580 is asked for, and 570.195.03 is installed",
+        "why": "branch 580 is requested, and 570.195.03 is installed",
     }
     why = "branch 580 is the newest long-term branch that supports all GPUs"
     assert node_of(found, "gpu-01")["decisions"] == [{"change": "", "why": why}]

@@ -82,7 +82,7 @@ def test_each_fix_of_the_diagnosis_is_one_for_several_hosts(code, node):
 @pytest.mark.parametrize(
     ("step", "cause", "names", "general"),
     [
-        ("Look at gpu1, not at gpu10.", "", {"gpu1": "HOST"}, "Look at HOST, not at gpu10."),
+        ("Check gpu1, not at gpu10.", "", {"gpu1": "HOST"}, "Check HOST, not at gpu10."),
         ("nvidia-smi -i 0000:05:00.0", "", {"0000:05:00.0": "GPU"}, "nvidia-smi -i GPU"),
         ("kubectl -n ml logs plugin-x --previous", "The device plugin's pod ml/plugin-x ended.",
          {}, "kubectl -n ml logs POD --previous"),

@@ -113,7 +113,7 @@ def after_tests(outcome, *findings, passed=None):
 
 
 SLOW = {"code": "dcgm_error", "severity": "error", "subject": "GPU 0", "cause": "LOW_BANDWIDTH",
-        "evidence": "3 GB/s", "next_step": "Look at the slot."}  # fmt: skip
+        "evidence": "3 GB/s", "next_step": "Check the slot."}  # fmt: skip
 
 LOST = {"code": "task_failed", "severity": "error", "subject": "",
         "cause": "Run the tests: No route to host", "next_step": "Run accept again."}  # fmt: skip

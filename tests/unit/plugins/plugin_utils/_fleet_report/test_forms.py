@@ -159,7 +159,7 @@ def test_markdown_says_what_the_page_says():
     text = markdown.render(report())
     assert text.startswith("# GPU fleet\n\n**7 of 10 nodes are ready")
     for part in (
-        "There is no earlier report.",
+        "No earlier report exists.",
         "| warning | 2 | Rows of the GPU's memory are to be replaced, which needs a reset. |",
         "| H100 SXM5 80GB · debian 12 | Driver | 580.126.09: 6<br>570.195.03: 1 (gpu-06) |",
         "| gpu-01 | Ready | debian 12 | 8x H100 SXM5 80GB | 580.126.09 open | 12.8.1 | 1.20.0-1 | ",
@@ -174,6 +174,6 @@ def test_a_fleet_without_trouble_and_one_without_nodes():
     hosts = {name: one for name, one in made.fleet().items() if name in ("gpu-01", "gpu-03")}
     for found in (report(hosts), report({})):
         text = Page(html.render(found)).shown()
-        for sentence in ("Nothing to do.", "There is no earlier report.", "No configuration drift"):
+        for sentence in ("Nothing to do.", "No earlier report exists.", "No configuration drift"):
             assert sentence in text and sentence in markdown.render(found)
         assert not {"To do", "Changes", "Configuration drift", "Not checked"} & {*text.splitlines()}

@@ -87,7 +87,7 @@ def test_the_dra_driver_takes_the_device_plugins_place():
     (row,) = dra_plan(made, True)
     assert row["kubernetes"] == "v1"
     assert row["changes"] == ["remove the device plugin", "apply DaemonSet"]
-    assert row["why"] == ["the DRA driver gives out its GPUs", "because"]
+    assert row["why"] == ["the DRA driver allocates its GPUs", "because"]
     (same,) = dra_plan(made, False)
     assert same["changes"] == ["none"]
 

@@ -121,13 +121,13 @@ def test_results_of_a_batch_and_of_all_that_failed_or_wait():
         "waits": planned(kubegpu_begun=False),
     }
     alive = [name for name in hostvars if name != "lost"]
-    rows = result_rows([*hostvars], hostvars, ["done"], alive, stop="not begun: 1 failed")
+    rows = result_rows([*hostvars], hostvars, ["done"], alive, stop="not started: 1 failed")
     assert [row["node"] for row in rows] == ["done", "failed", "lost", "waits"]
     assert [row["open"] for row in rows] == [
         [],
         ["the run stopped at this node, in the task 'Install': It did not build."],
         ["the run stopped at this node; its failed task says why", BEFORE],
-        ["not begun: 1 failed"],
+        ["not started: 1 failed"],
     ]
     assert rows[0]["toolkit"] == "1.20.1-1"
     # Nothing is stopped: who waits has no row.
@@ -147,13 +147,13 @@ def test_a_node_that_is_not_as_planned_keeps_what_is_known_of_it(why):
     }  # fmt: skip
     failed = {"kubegpu_failure": failure} if why in ("refused", "failed", "changed") else {}
     hostvars = {"a": host(facts, kubegpu_begun=why != "waits", **failed)}
-    alive, stop = ([] if why == "lost" else ["a"]), ("not begun" if why == "waits" else "")
+    alive, stop = ([] if why == "lost" else ["a"]), ("not started" if why == "waits" else "")
     batch = ["a"] if failed else []
     (row,) = result_rows(["a"], hostvars, batch, alive, stop=stop)
     assert (row["driver"], row["cuda"]) == (["580.126.09"], ["12.8.1 (default)"])
     assert row["toolkit"] == "1.20.1-1"
     assert row["containerd"] == ["runc (default), nvidia"] == row["docker"]
-    told = "nvidia_driver_branch" if failed else "stopped" if why == "lost" else "not begun"
+    told = "nvidia_driver_branch" if failed else "stopped" if why == "lost" else "not started"
     assert told in row["open"][0]
     # Nothing is claimed of a node that was changed or lost after it was read.
     assert (BEFORE in row["open"]) is (why in ("changed", "lost"))

@@ -57,7 +57,7 @@ def test_none_in_time_is_an_error():
         node.wait()
     error = caught.value
     assert error.code == "vgpu_unlicensed" and node.now == 9
-    assert "gridd.conf and the token stay as they were requested" in error.cause
+    assert "gridd.conf and the token are kept as requested" in error.cause
     assert "License Status: Unlicensed" in error.evidence and "says inactive" in error.evidence
     assert "Failed to acquire license" in error.evidence
     assert "nvidia_driver_licence.timeout is 9 seconds" in error.next_step

@@ -135,7 +135,7 @@ def test_the_mig_layout_is_made_again_where_the_node_has_one(tmp_path):
     (tmp_path / "etc/kubegpu/mig-layout").touch()
     restore_mig(node.work)
     assert node.calls == ["systemctl restart kubegpu-mig.service"]
-    assert "did not make the MIG layout again" in node.warnings[0]
+    assert "did not recreate the MIG layout" in node.warnings[0]
 
 
 def test_a_fabric_manager_that_does_not_start_says_why():

@@ -173,7 +173,7 @@ def test_all_is_well():
 def test_a_part_of_another_version_is_drift():
     plan = plan_of(settled_node(nvidia_fabricmanager_580=f"{FIRST}-0ubuntu1"), "580")
     assert steps(plan) == [
-        ("packages", "install", f"nvidia-fabricmanager-580 {FIRST} beside driver {SECOND}")
+        ("packages", "install", f"nvidia-fabricmanager-580 {FIRST} next to driver {SECOND}")
     ]
     assert plan.packages["nvidia-fabricmanager-580"] == f"{SECOND}*"
     assert plan.lock["version"] == SECOND and plan.hold
@@ -254,7 +254,7 @@ def test_a_driver_that_is_left_alone_is_spoken_of():
     assert plan_of(given).warnings == ()
     given["driver"]["packages"]["nvidia-fabricmanager-580"] = f"{FIRST}-0ubuntu1"
     said = plan_of(given).warnings
-    assert any(f"nvidia-fabricmanager-580 {FIRST} beside" in text for text in said)
+    assert any(f"nvidia-fabricmanager-580 {FIRST} next to" in text for text in said)
     del given["driver"]["packages"]["nvidia-fabricmanager-580"]
     given["driver"]["services"][fabric.MANAGER_UNIT] = None
     assert any("is not there" in text for text in plan_of(given).warnings)

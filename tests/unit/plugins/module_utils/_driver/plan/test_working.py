@@ -186,7 +186,7 @@ def test_modules_of_an_unknown_kind_that_do_not_load_are_replaced_on_request():
 
 
 def problem(code: str, cause: str = "It does not answer.") -> dict[str, str]:
-    return {"code": code, "cause": cause, "evidence": "what it said", "next_step": "Look at it."}
+    return {"code": code, "cause": cause, "evidence": "what it said", "next_step": "Check it."}
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_driver_that_was_asked_and_does_not_answer_is_refused(codes, first):
     text = "\n".join(found.reasons)
     assert found.action == "refuse" and "what it said." in text
     assert (f"{first} here: " in text) == (first != "driver_not_answering")
-    assert plan(node, branch="595").action == "upgrade", "another driver was asked for"
+    assert plan(node, branch="595").action == "upgrade", "another driver was requested"
     node["nvml"] = NVML
     assert plan(node).action == "none", "it answers"
 
@@ -218,7 +218,7 @@ def test_a_gpu_that_is_lost_is_named_and_the_driver_kept(code):
     assert (found.action, found.change) == ("none", False)
     text = "\n".join(found.warnings)
     assert "GPU 0000:0b:00.0 does not answer" in text and "what it said." in text
-    assert "The driver is not the cause. Next step: Look at it." in text
+    assert "The driver is not the cause. Next step: Check it." in text
     node["problems"].append(problem("driver_hangs"))
     assert plan(node).action == "none", "it hangs because of the GPU"
     # Asked for another driver, the run installs it, and says that the GPU stays lost.
