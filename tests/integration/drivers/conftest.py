@@ -39,7 +39,8 @@ def node_of(nodeid: str) -> str:
         return "drv-debian12" if "debian12" in nodeid else "drv-debian13"
     if "test_amd" in nodeid:
         return "drv-amd"
-    if "test_upgrade" in nodeid.partition("::")[0] or "test_killed" in nodeid:
+    file = nodeid.partition("::")[0]
+    if "test_upgrade" in file or "test_killed" in file:
         return "drv-up1"
     return "drv-ubuntu24b" if "test_faults" in nodeid or "[nvidia]" in nodeid else "drv-ubuntu24"
 
