@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fleet_table
-short_description: Show rows of all hosts as one table (internal)
+short_description: Show rows of all hosts as one table
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)

@@ -19,7 +19,7 @@ import re
 import shutil
 import subprocess
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.tools import links
@@ -44,8 +44,7 @@ _FOLDER_LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)*playbooks/examples\)")
 # A guide is a page of the collection's own documentation.
 _GUIDE_LINK = re.compile(r"\]\((?:docs/)?docsite/rst/(\w+)\.rst\)")
 # A module that only the collection itself uses says so at the end of its short description.
-_INTERNAL_MODULE = re.compile(r"(?m)^\* :ansplugin:`\w+ module .*\\?\(internal\\?\)\n")
-_MODULES = re.compile(r"(?ms)^Modules\n~+\n\n.*?\n(?=\n)")
+_INTERNAL_MODULE = re.compile(r"(?m)^\* :ansplugin:`(\w+) module .*\\?\(internal\\?\)\n")
 # The first page of the site.
 _INDEX_LINK = re.compile(r"\]\(([^)#\s]*README\.md)(#[^)]*)?\)")
 _GROUP = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -91,21 +90,33 @@ def stage(folder: Path, binaries: Path) -> Path:
         text = page.read_text(encoding="utf-8")
         page.write_text(_SEE_ALSO.sub(r":doc:`\1</\2>`", text), encoding="utf-8")
     overview = plugins / "index.rst"
-    text = internal_last(overview.read_text(encoding="utf-8"))
-    overview.write_text(text.replace(COLLECTION.title(), COLLECTION), encoding="utf-8")
+    text = overview.read_text(encoding="utf-8")
+    internal = _INTERNAL_MODULE.findall(text)
+    text = without_modules(text, internal).replace(COLLECTION.title(), COLLECTION)
+    overview.write_text(text, encoding="utf-8")
+    for name in internal:
+        (plugins / f"{name}_module.rst").unlink()
+    for page in plugins.glob("*.rst"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(without_links(text, internal), encoding="utf-8")
     return source
 
 
-def internal_last(index: str) -> str:
-    """Return the index of the collection with its internal modules behind the others."""
+def without_modules(index: str, names: Sequence[str]) -> str:
+    """Return the index of the collection without some modules."""
+    index = _INTERNAL_MODULE.sub(lambda found: "" if found[1] in names else found[0], index)
+    for name in names:
+        index = index.replace(f"    {name}_module\n", "")
+    return index
 
-    def parted(found: re.Match[str]) -> str:
-        lines = "".join(_INTERNAL_MODULE.findall(found[0]))
-        title = "Internal modules"
-        section = f"\n{title}\n{'~' * len(title)}\n\n{lines}" if lines else ""
-        return _INTERNAL_MODULE.sub("", found[0]) + section
 
-    return _MODULES.sub(parted, index, count=1)
+def without_links(text: str, names: Sequence[str]) -> str:
+    """Return a page whose links to some modules are their names."""
+    for name in names:
+        label = rf":ref:`[^`]*<ansible_collections\.{re.escape(COLLECTION)}\.{name}_module[^`]*`"
+        plugin = rf":ansplugin:`[^`]*{re.escape(COLLECTION)}\.{name}#module[^`]*`"
+        text = re.sub(f"{label}|{plugin}", f"``{COLLECTION}.{name}``", text)
+    return text
 
 
 def _guide(text: str) -> str:

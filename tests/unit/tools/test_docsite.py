@@ -2,30 +2,41 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The index of the documentation site: internal modules are listed behind the others."""
+"""The documentation site has no internal modules."""
 
 from __future__ import annotations
 
 import re
 
-from tests.tools.docsite import internal_last
+from tests.tools.docsite import without_links, without_modules
 from tests.tools.environments import REPOSITORY
 
 LINE = "* :ansplugin:`{0} module <kubegpu.nodes.{0}#module>` -- {1}\n"
 
 
-def test_internal_modules_are_last():
+def test_internal_modules_are_left_out():
     index = (
         "Modules\n~~~~~~~\n\n"
-        + LINE.format("fleet_table", "Show rows (internal)")
+        + LINE.format("fleet_bundle", "Write a bundle (internal)")
         + LINE.format("node_pause", "Pause nodes")
-        + "\n.. toctree::\n    fleet_table_module\n    node_pause_module\n"
+        + "\n.. toctree::\n    fleet_bundle_module\n    node_pause_module\n"
     )
-    found = internal_last(index)
-    assert re.findall(r"`(\w+) module", found) == ["node_pause", "fleet_table"]
-    assert "\n\nInternal modules\n~~~~~~~~~~~~~~~~\n\n* :ansplugin:`fleet_table" in found
-    assert found.endswith(index.partition("\n.. toctree")[2])
-    assert internal_last("Roles\n~~~~~\n") == "Roles\n~~~~~\n"
+    found = without_modules(index, ["fleet_bundle"])
+    assert re.findall(r"`(\w+) module", found) == ["node_pause"]
+    assert "fleet_bundle" not in found and found.endswith("toctree::\n    node_pause_module\n")
+
+
+def test_a_link_to_one_is_its_name():
+    target = "ansible_collections.kubegpu.nodes.{0}_module"
+    text = (
+        f":ref:`kubegpu.nodes.fleet\\_bundle <{target.format('fleet_bundle')}>`, "
+        ":ansplugin:`kubegpu.nodes.fleet_bundle#module`, "
+        f":ref:`kubegpu.nodes.node\\_pause <{target.format('node_pause')}>`"
+    )
+    assert without_links(text, ["fleet_bundle"]) == (
+        "``kubegpu.nodes.fleet_bundle``, ``kubegpu.nodes.fleet_bundle``, "
+        f":ref:`kubegpu.nodes.node\\_pause <{target.format('node_pause')}>`"
+    )
 
 
 def test_what_is_internal():
@@ -35,6 +46,6 @@ def test_what_is_internal():
         if re.search(r"^short_description: .*\(internal\)$", path.read_text(), re.M)
     }
     assert named == {
-        "fleet_bundle", "fleet_report", "fleet_table", "fleet_variables", "gpu_node_texts",
+        "fleet_bundle", "fleet_report", "fleet_variables", "gpu_node_texts",
         "node_builtin", "node_reboot", "runfile_download", "runtime_configuration",
     }  # fmt: skip
