@@ -204,7 +204,7 @@ def test_s17_what_a_node_of_each_vendor_should_offer():
     # Without its driver, the number of MIG devices is unknown.
     silent = node(nvml=None)
     assert gpu_resources_expected(silent, {"mig_strategy": "mixed"}, unknown=True) == ["nvidia"]
-    with pytest.raises(AnsibleFilterError, match="gpu_resources_expected: there is no"):
+    with pytest.raises(AnsibleFilterError, match="gpu_resources_expected: unknown config"):
         gpu_resources_expected(nvidia, config="b")
     with pytest.raises(AnsibleFilterError, match="intel_device_plugin_shared"):
         gpu_resources_expected(intel_node("xe"), intel={"shared": 0})

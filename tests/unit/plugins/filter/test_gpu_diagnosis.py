@@ -142,5 +142,5 @@ def test_a_file_that_is_no_result_is_no_baseline(content):
 def test_what_it_cannot_return():
     with pytest.raises(AnsibleFilterError, match="none of diagnose, rows"):
         gpu_diagnosis({}, "verdict")
-    with pytest.raises(AnsibleFilterError, match="no severity 'fatal'"):
+    with pytest.raises(AnsibleFilterError, match="unknown severity 'fatal'"):
         gpu_diagnosis(diagnosed(), "failures", fail_on="fatal", hosts=["gpu1"])

@@ -66,7 +66,7 @@ def test_only_some_layers_are_columns():
     (row,) = report(hostvars, layers=["nvml"])
     assert row["nvml"] == "not tried" and "pci" not in row
     assert row["not_tried"] == ["nvml: Waits."]
-    with pytest.raises(AnsibleFilterError, match="no layer driver"):
+    with pytest.raises(AnsibleFilterError, match="unknown layer driver"):
         report({}, layers=["driver"])
 
 

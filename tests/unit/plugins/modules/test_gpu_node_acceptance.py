@@ -232,7 +232,7 @@ def test_the_result_is_kept_once_and_forgotten(node):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"step": "keep", "result": {"passed": "yes"}}, "no result of an acceptance"),
+        ({"step": "keep", "result": {"passed": "yes"}}, "not a result of an acceptance"),
         ({"step": "test", "test": "dcgm", "program": "/x", "timeout": 0}, "timeout is 0"),
         ({"step": "test", "test": "dcgm", "program": "/x", "timeout": 9, "diag_level": 5},
          "diag_level"),

@@ -39,7 +39,7 @@ def no_gpu(monkeypatch):
     ("arguments", "word"),
     [
         ({"image_archive": "/nowhere.tar"}, "no file /nowhere.tar"),
-        ({"expect": "("}, "no regular expression"),
+        ({"expect": "("}, "not a regular expression"),
         ({"devices": ["all; reboot"]}, "devices is"),
         ({"devices": []}, "devices is"),
         ({"timeout": 0}, "timeout is 0"),

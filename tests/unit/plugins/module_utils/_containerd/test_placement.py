@@ -185,7 +185,7 @@ def test_our_handler_in_a_file_that_lost_its_comments_is_no_second_one(node):
 def test_template_of_somebody_else_is_edited_at_its_marked_place_only(node):
     own = "{{/* ours */}}\n" + BASE + '[debug]\n  level = "{{ .Level }}"\n\n'
     node.put(node.template, own)
-    with pytest.raises(KubegpuError, match="template that this module did not make") as refused:
+    with pytest.raises(KubegpuError, match="template that this module did not create") as refused:
         node.run(name="gpu")
     assert BEGIN in str(refused.value) and END in str(refused.value)
     assert node.template.read_text() == own

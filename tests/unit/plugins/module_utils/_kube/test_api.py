@@ -246,7 +246,7 @@ def test_text_is_not_parsed():
 
 def test_something_else_than_an_api_server_is_told():
     standin = StandinServer(Response(200, b"<html>Welcome to nginx", {}))
-    with pytest.raises(KubeError, match="no object of Kubernetes") as caught:
+    with pytest.raises(KubeError, match="not a Kubernetes object") as caught:
         standin.cluster.version()
     assert "nginx" in caught.value.evidence
 

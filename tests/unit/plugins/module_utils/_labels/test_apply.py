@@ -197,7 +197,7 @@ def test_labels_that_only_go_are_a_change():
 
 def test_a_host_that_is_no_node_is_warned_of():
     result = run(StandinCluster("n1"), {"n1": {"labels": {"a": "1"}}, "n9": {"labels": {"a": "1"}}})
-    [warning] = [text for text in result.warnings if "no nodes of the cluster" in text]
+    [warning] = [text for text in result.warnings if "not nodes of the cluster" in text]
     assert "n9" in warning and result.unknown == ["n9"]
 
 

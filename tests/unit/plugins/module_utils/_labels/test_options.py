@@ -21,7 +21,7 @@ GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
         ("text", "has to be a mapping"),
         ({"label": {}}, "nodes.gpu7.label is unknown"),
         ({"labels": ["a"]}, "nodes.gpu7.labels has to be a mapping"),
-        ({"labels": {"a": ["b"]}}, "no text"),
+        ({"labels": {"a": ["b"]}}, "not text"),
         ({"labels": {"a/b/c": "1"}}, "'a/b/c'"),
         ({"labels": {"Example.com/a": "1"}}, "'Example.com/a'"),
         ({"labels": {"-a": "1"}}, "'-a'"),

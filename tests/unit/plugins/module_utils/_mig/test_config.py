@@ -68,7 +68,7 @@ def test_a_configuration_with_a_built_in_name_replaces_it():
         ("half", {"mixed": [ENTRY]}, "'half' is not known.*one of mixed"),
         ("a", {"version": "v2", "mig-configs": {"a": [ENTRY]}}, "version 'v2'"),
         ("a", {"a": []}, "not a list with entries"),
-        ("a", {"a": ["1g.5gb"]}, "no mapping"),
+        ("a", {"a": ["1g.5gb"]}, "not a mapping"),
         ("a", {"a": [{**ENTRY, "gpus": "all"}]}, "gpus is not known"),
         ("a", {"a": [{**ENTRY, "mig-enabled": "yes"}]}, "mig-enabled is 'yes'"),
         ("a", {"a": [{**ENTRY, "mig-enabled": False}]}, "mig-enabled is false"),
@@ -80,7 +80,7 @@ def test_a_configuration_with_a_built_in_name_replaces_it():
         ("a", {"a": [{**ENTRY, "mig-devices": {"1g.5gb": "7"}}]}, "number of 1g.5gb is '7'"),
         ("a", {"a": [{**ENTRY, "mig-devices": {"1c.3g.20gb": 1}}]}, "part of a GPU instance"),
         ("all-1c.3g.20gb", {}, "part of a GPU instance"),
-        ("a", [], "no mapping"),
+        ("a", [], "not a mapping"),
         ("a", {1: [ENTRY]}, "in quotes"),
     ],
 )

@@ -280,7 +280,7 @@ def test_a_cluster_that_does_not_answer_is_a_reason_to_refuse(tmp_path):
     node = MigNode(tmp_path, card(0, "2330"))
     refused = plan(node, "all-1g.10gb", cluster={"error": "https://kube: connection refused"})
     assert refused.action == "refuse"
-    assert "does not show which pods" in refused.reasons[0]
+    assert "does not report which pods" in refused.reasons[0]
     assert "connection refused" in refused.reasons[0]
     assert plan(node, "all-disabled", cluster={"error": "no"}).action == "none"
 

@@ -244,7 +244,7 @@ def test_a_file_of_another_version_is_not_taken(node):
 
 @pytest.mark.parametrize("packages", [{"a": None}, {"abc": "1.*"}, {"../x": "1"}, {"abc": "../1"}])
 def test_versions_are_exact(node, packages):
-    with pytest.raises(InputError, match="no package with an exact version"):
+    with pytest.raises(InputError, match="not a package with an exact version"):
         saved.save_packages(Host(lambda: Apt(node), 0), packages, check_mode=False)
 
 

@@ -92,7 +92,7 @@ def test_nothing_can_be_added_to_an_entry(wrong):
     """A line or an option more would switch signatures off."""
     request = replace(asked(ED25519, ED25519_FINGERPRINT), suite="stable", **wrong)
     # By these words: for other reasons the request would be refused without those checks, too.
-    with pytest.raises(InputError, match=r"no component of a repository|that no host has"):
+    with pytest.raises(InputError, match=r"not a component of a repository|that no host has"):
         repository.check(request)
 
 

@@ -153,8 +153,8 @@ def test_value_that_the_toolkit_replaces_is_wrong_and_stops_nothing(setting):
     [
         ("nvidia-container-cli.no-cgroup", "1.20.0", "nearest that is known is nvidia-cont"),
         ("no-cgroups", "1.20.0", "nearest that is known is nvidia-container-cli.no-cgroups"),
-        ("something.else", "1.20.0", "no setting of toolkit 1.20.0, which ignores it."),
-        ("something.else", None, "no setting of the toolkit, which ignores it."),
+        ("something.else", "1.20.0", "not a setting of toolkit 1.20.0, which ignores it."),
+        ("something.else", None, "not a setting of the toolkit, which ignores it."),
         ("something.else", "1.21.0", "not known here, where the settings up to toolkit 1.20"),
         ("features.gds", "1.20.0", "before 1.17; toolkit 1.20.0 ignores it"),
         (
