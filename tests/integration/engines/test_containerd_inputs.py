@@ -399,7 +399,7 @@ def test_input_12_without_a_record_only_what_equals_ours_goes(bare, containerd):
     bare.config.write_text(other)
     answer = bare.ok(state="absent")
     assert not answer["changed"]
-    assert any("stays" in reason for reason in answer["reasons"])
+    assert any("is kept" in reason for reason in answer["reasons"])
     assert bare.config.read_text() == other
 
 
