@@ -62,7 +62,7 @@ def test_what_ansibles_own_modules_return_in_an_upgrade_is_no_variable(tmp_path,
     every = ("stat", "slurp", "file", "copy", "command")
     run, outcomes, _report = upgrade(tmp_path, evil(tmp_path, *every))
     assert outcomes == {"gpu1": "done", "gpu2": "done"}, run.screen
-    assert run.status == 0 and "How the upgrade ended" in run.screen
+    assert run.status == 0 and "Upgrade result" in run.screen
 
 
 @pytest.mark.parametrize(
