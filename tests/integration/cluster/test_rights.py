@@ -212,11 +212,10 @@ def maintain(pods, token):
         "kubeconfig": token, "nodes": {INTEL: {}}, "run": "r1", "timeout": 30, "poll": 1,
         "unmanaged": "delete",
     }  # fmt: skip
-    lease = {"name": "kubegpu-upgrade", "_process": "here 1 a"}
+    lease = {"name": "kubegpu-upgrade"}
     for state, more in (("drained", {}), ("drained", {}), ("released", {"done": True})):
-        answer = run_module(
-            gpu_node_maintenance.main, {**given, "state": state, "lease": {**lease, **more}}
-        )
+        options = {**given, "state": state, "lease": {**lease, **more}, "_process": "here 1 a"}
+        answer = run_module(gpu_node_maintenance.main, options)
         assert answer.get("ok") and "warnings" not in answer, answer
 
 
