@@ -123,13 +123,13 @@ def read_configs(
     """
     if not configs:
         if default:
-            raise _wrong("nvidia_device_plugin_default_config", _no_config(default, ()))
+            raise _wrong("nvidia_device_plugin_default_config", no_config(default, ()))
         return {}
     requested = {str(name): data for name, data in configs.items()}
     if not default and DEFAULT_CONFIG not in requested:
         requested[DEFAULT_CONFIG] = {}
     if default and default not in requested:
-        raise _wrong("nvidia_device_plugin_default_config", _no_config(default, tuple(requested)))
+        raise _wrong("nvidia_device_plugin_default_config", no_config(default, tuple(requested)))
     reader = _Reader(reading or Reading(), flags, everywhere or {}, renaming)
     return {name: reader.config(name, requested[name]) for name in sorted(requested)}
 
@@ -139,7 +139,8 @@ def plain_config(flags: Flags, release: Release | None = NEWEST) -> Config:
     return _Reader(Reading(release), flags, {}, False).config(DEFAULT_CONFIG, {})
 
 
-def _no_config(name: str, known: Sequence[str]) -> str:
+def no_config(name: str, known: Sequence[str]) -> str:
+    """Return the error of a config that nobody has defined."""
     there = ", ".join(sorted(known)) or "none"
     return f"unknown config {name!r} in nvidia_device_plugin_configs; there are: {there}"
 

@@ -12,6 +12,7 @@ from typing import Any
 from .._core.errors import InputError
 from .._hardware.vendors import container_gpus, gpu_vendor
 from . import options, sharing, vendor_options, vendor_plan
+from .config import no_config
 
 
 def expected_nvidia(
@@ -27,7 +28,8 @@ def expected_nvidia(
     chosen = request.config(config)
     if chosen is None:
         raise InputError(
-            f"unknown config {config!r}; there are: {', '.join(sorted(request.configs)) or 'none'}"
+            no_config(config, list(request.configs)),
+            next_step="Add it there, or choose one of these, in nvidia_device_plugin_config.",
         )
     return sharing.expected(node, chosen)
 

@@ -101,10 +101,9 @@ def gather(
     record = read_state(reader, state_path)
     runtime_reader = reader if gpus or fresh or _is_monitored(record) else reader.files_only()
     units, starts = read_units(runtime_reader, (*UNITS, *SERVICES, *_EXPORTER_UNITS, *_EXPORTERS))
-    asked = read_nvml(reader, gpus, driver_seconds) if hang is None else (None, "", hang)
-    nvml, nvml_error, hang = asked
+    nvml, nvml_error, hang = read_nvml(reader, gpus, driver_seconds, hang)
     runtimes, runtime_problems = _read_runtimes(
-        *(runtime_reader, units, paths, packages, starts, record), fresh=fresh
+        runtime_reader, units, paths, packages, starts, record, fresh=fresh
     )
     gpus, nvml = with_licences(gpus, nvml)
     node: dict[str, Any] = {
@@ -247,14 +246,20 @@ def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package
 
 
 def read_nvml(
-    reader: NodeReader, gpus: Sequence[Mapping[str, Any]], seconds: int = NVML_SECONDS
+    reader: NodeReader,
+    gpus: Sequence[Mapping[str, Any]],
+    seconds: int = NVML_SECONDS,
+    before: Hang | None = None,
 ) -> tuple[dict[str, Any] | None, str, Hang | None]:
     """Return the fact ``nvml``; what the driver says of a failure; and how it hangs.
 
     A GPU that is lost fails all of nvidia-smi, or itself only: then there are both.
 
     :param seconds: for the driver to answer.
+    :param before: how it hung when it was asked before; then it is not asked again.
     """
+    if before is not None:
+        return None, "", before
     if not any(gpu["vendor"] == "nvidia" for gpu in gpus):
         return None, "", None
     # Imported only with a GPU: the node compiles each imported file.

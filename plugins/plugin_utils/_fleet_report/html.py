@@ -55,6 +55,7 @@ def render(report: Mapping[str, Any]) -> str:
         )
     )
     nodes = report["nodes"]
+    table = inventory(nodes)
     unseen: dict[tuple[str, str], list[str]] = {
         (one["what"], one["why"]): [] for one in report["unseen"]
     }
@@ -70,8 +71,8 @@ def render(report: Mapping[str, Any]) -> str:
         order={state: place for place, state in enumerate(STATE_WORDS)},
         # Names of hosts are no names of parts of a page.
         ids={node["name"]: f"node-{place}" for place, node in enumerate(nodes, 1)},
-        table=inventory(nodes),
-        alike=alike(inventory(nodes).common),
+        table=table,
+        alike=alike(table.common),
         nothing=nothing(report),
         unseen=unseen,
     )

@@ -20,6 +20,20 @@ from tests.tools.environments import collections
 
 _PROGRAM = Path(sys.executable).parent / "ansible-playbook"
 _TIMEOUT = 1200
+# Facts and groups as the playbook groups makes them.
+GROUPS = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.set_fact:
+        gpu_node: "{{ facts }}"
+        cacheable: true
+    - ansible.builtin.add_host:
+        name: "{{ item.host }}"
+        groups: "{{ item.groups }}"
+      loop: "{{ ansible_play_hosts | kubegpu.nodes.gpu_hosts(hostvars, 'groups') }}"
+      changed_when: false
+"""
 
 
 class Run:

@@ -20,7 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.modules import (
     gpu_test_pods,
 )
 from tests.integration.cluster import rights
-from tests.integration.cluster.own_plays import run_play
+from tests.integration.cluster.own_plays import GROUPS, run_play
 from tests.integration.cluster.workloads import GPU, Pods, admin, wait_until
 from tests.testbed import cluster_made
 from tests.testbed.cluster_control import ACCOUNT, ControlPlane
@@ -40,19 +40,6 @@ FACTS = {
     INTEL: intel_node("xe"),
 }
 OFFERS = {BOTH: {GPU: "1", "amd.com/gpu": "2"}, INTEL: {"gpu.intel.com/xe": "1"}}
-GROUPS = """
-- hosts: all
-  gather_facts: false
-  tasks:
-    - ansible.builtin.set_fact:
-        gpu_node: "{{ facts }}"
-        cacheable: true
-    - ansible.builtin.add_host:
-        name: "{{ item.host }}"
-        groups: "{{ item.groups }}"
-      loop: "{{ ansible_play_hosts | kubegpu.nodes.gpu_hosts(hostvars, 'groups') }}"
-      changed_when: false
-"""
 SITE = """
 - import_playbook: kubegpu.nodes.cluster_nodes
 """

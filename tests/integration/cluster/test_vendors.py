@@ -14,27 +14,13 @@ import json
 import pytest
 import yaml
 
-from tests.integration.cluster.own_plays import run_play
+from tests.integration.cluster.own_plays import GROUPS, run_play
 from tests.testbed import cluster_made
 from tests.tools.environments import collections
 from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
 from tests.unit.fixtures.node_facts import node
 
 pytestmark = pytest.mark.full(why="plugins of more vendors; test_site.py has one on a real kubelet")
-# Facts and groups as the playbook groups makes them.
-READ = """
-- hosts: all
-  gather_facts: false
-  tasks:
-    - ansible.builtin.set_fact:
-        gpu_node: "{{ facts }}"
-        cacheable: true
-    - ansible.builtin.add_host:
-        name: "{{ item.host }}"
-        groups: "{{ item.groups }}"
-      loop: "{{ ansible_play_hosts | kubegpu.nodes.gpu_hosts(hostvars, 'groups') }}"
-      changed_when: false
-"""
 PLAYBOOK = """
 - import_playbook: kubegpu.nodes.{name}
 """
@@ -85,7 +71,7 @@ def play(api, tmp_path):
 
     def run(name, *arguments, **options):
         text = (PLAYBOOK if name == SITE else TASKS).format(folder=folder, name=name)
-        (tmp_path / "play.yml").write_text(READ + text)
+        (tmp_path / "play.yml").write_text(GROUPS + text)
         return run_play(tmp_path, *arguments, **options)
 
     yield run

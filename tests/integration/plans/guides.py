@@ -60,14 +60,12 @@ class Plan:
     :param files: files of the controller that are there, relative to the inventory.
     :param only: what of the plan's JSON is shown instead of the table: keys with dots, such as
         ``driver.reasons``; several with a comma between them are a line for each host.
-    :param alone: the title of another table that the run prints. It needs a run of its own.
     """
 
     machines: Mapping[str, Machine]
     variables: Mapping[str, Any] = field(default_factory=dict)
     files: Sequence[str] = ()
     only: str = ""
-    alone: str = ""
 
 
 def having(machine: Machine, files: Mapping[str, str]) -> Machine:
@@ -141,10 +139,6 @@ def make(wanted: Mapping[str, Output], texts: Mapping[str, str], folder: Path) -
             for root in (folder, place):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
                 (root / file).touch()
-        if output.alone:
-            run = playbook.run(machines.write(place, output.machines, its), width=WIDTH)
-            made[name] = "\n".join(run.table(output.alone))
-            continue
         longer = {f'"{host}"': f'"{name}.{host}"' for host in output.machines}
         for host, machine in output.machines.items():
             own[f"{name}.{host}"] = machine
