@@ -96,7 +96,7 @@ def gpu_diagnosis(
 ) -> Any:
     """Return what the role asks for."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes import show
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import show
 
     if what not in _WHAT:
         raise AnsibleFilterError(f"gpu_diagnosis: {what!r} is none of {', '.join(_WHAT)}.")

@@ -233,7 +233,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_optio
     InternalOptionsModule,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.device_users import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.device_users import (
     find_users,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import call

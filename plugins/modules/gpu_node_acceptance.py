@@ -215,7 +215,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.options 
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.device_users import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.device_users import (
     find_users,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import module_stream

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import Host
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import Host
 
 from ._hosts import facts, form_error, switches
 from ._reading import read_failure

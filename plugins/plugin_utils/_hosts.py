@@ -21,6 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     InputError,
     KubegpuError,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import SWITCHES
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
     DRIVERS,
     IN_KERNEL,
@@ -28,7 +29,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
     gpu_vendor,
     gpu_vendors,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import SWITCHES
 
 from ._connection import FLEET, fixed
 from ._fact_names import refused_facts, variable_names

@@ -20,9 +20,9 @@ from typing import Any
 
 import yaml
 
-from plugins.module_utils._diagnosis.known_errors_data import FAILURES, SUCCESSES
-from plugins.module_utils._root_causes.data import CAUSES
-from plugins.module_utils._root_causes.types import LAYERS
+from plugins.module_utils._diagnosis.data import CAUSES
+from plugins.module_utils._diagnosis.types import LAYERS
+from plugins.module_utils._known_faults.known_errors_data import FAILURES, SUCCESSES
 from plugins.plugin_utils._variables_data import PLAYBOOK_VARIABLES, with_keys
 from tests.tools.environments import REPOSITORY, checkout_files
 
@@ -161,7 +161,7 @@ def findings_page() -> str:
     """Return docs/findings.md."""
     found = _findings()
     for code in CAUSES:
-        found.setdefault(code, Entry(code, "", "", "_root_causes"))
+        found.setdefault(code, Entry(code, "", "", "_diagnosis"))
     sections = [HEAD + FINDINGS]
     for package, title in _SUBJECTS.items():
         entries = sorted(
@@ -206,7 +206,7 @@ def _example(code: str) -> str:
 
 _SUBJECTS: Mapping[str, str] = {
     "_driver": "Driver",
-    "_diagnosis": "Driver, container and cluster: known errors",
+    "_known_faults": "Driver, container and cluster: known errors",
     "_facts": "Facts: problems of a node",
     "_containerd": "containerd",
     "_monitoring": "Monitoring",
@@ -228,7 +228,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_acceptance": "Acceptance of a node",
     "_verify": "Verification of a node",
     "_health": "Health of GPUs",
-    "_root_causes": "Diagnosis",
+    "_diagnosis": "Diagnosis",
 }
 
 

@@ -24,9 +24,9 @@ from .nvbandwidth import read_bandwidth
 from .types import Judged, ProgramResult
 
 if TYPE_CHECKING:
-    from .._diagnosis.evidence_types import DeviceUser
     from .._host.bounded import Ended, Stream
     from .._host.command import Runner
+    from .._known_faults.evidence_types import DeviceUser
     from .._record.store import StateStore
 
 Object = Mapping[str, Any]

@@ -14,7 +14,7 @@ from typing import Any
 from .._core.errors import InputError
 from .._core.finding import Finding
 from .._core.printable import printable
-from .._diagnosis.known_errors import explain
+from .._known_faults.known_errors import explain
 from .._kube.errors import KubeError
 from .allocation import NodeState, pod_use
 from .pods import PodView, add_events, find_pod_problem, pod_view, shorten

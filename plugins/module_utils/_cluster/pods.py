@@ -13,7 +13,7 @@ from typing import Any
 from .._core.finding import Finding
 from .._core.printable import printable
 from .._core.redact import redact
-from .._diagnosis.known_errors import explain
+from .._known_faults.known_errors import explain
 
 Object = Mapping[str, Any]
 

@@ -66,8 +66,8 @@ def read_errors(reader: NodeReader, gpus: Sequence[Mapping[str, Any]]) -> list[F
     if not _is_concerned(gpus):
         return []
     # Imported only with such a GPU: the node compiles each imported file.
-    from .._diagnosis.drm_log import INTEREST, kernel_findings  # noqa: PLC0415
-    from .._diagnosis.kernel_lines import kernel_lines  # noqa: PLC0415
+    from .._known_faults.drm_log import INTEREST, kernel_findings  # noqa: PLC0415
+    from .._known_faults.kernel_lines import kernel_lines  # noqa: PLC0415
 
     return kernel_findings(kernel_lines(reader, interest=INTEREST))
 

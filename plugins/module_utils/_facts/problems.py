@@ -42,7 +42,7 @@ def _of_gpus(
     node: Mapping[str, Any], nvml_error: str, silent: Sequence[str]
 ) -> list[Finding | None]:
     # Imported only with a GPU: the node compiles each imported file.
-    from .._diagnosis import common  # noqa: PLC0415
+    from .._known_faults import common  # noqa: PLC0415
 
     no_runtime = None if any(node["runtimes"].values()) else common.NO_RUNTIME
     others = _unbound(node)
@@ -72,7 +72,7 @@ def _unbound(node: Mapping[str, Any]) -> list[Finding | None]:
     if not vendors:
         return []
     # Imported only with such a GPU: the node compiles each imported file.
-    from .._diagnosis.drm import find_unbound  # noqa: PLC0415
+    from .._known_faults.drm import find_unbound  # noqa: PLC0415
 
     return [find_unbound(node, vendor) for vendor in vendors]
 
@@ -141,7 +141,7 @@ def _not_answering(
             return broken
     if node.get("driver_hang"):
         # Imported only with a driver that hangs: the node compiles each imported file.
-        from .._diagnosis.common import driver_hangs  # noqa: PLC0415
+        from .._known_faults.common import driver_hangs  # noqa: PLC0415
 
         return driver_hangs(node["driver_hang"])
     if not nvml_error:

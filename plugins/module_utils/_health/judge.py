@@ -11,16 +11,16 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from .._core.finding import Finding
-from .._diagnosis.blocked import find_blocked
-from .._diagnosis.codes import VGPU_BRANCH
-from .._diagnosis.common import VGPU_UNLICENSED, driver_hangs
-from .._diagnosis.drm_log import kernel_findings
-from .._diagnosis.known_errors import explain, explain_one
-from .._diagnosis.licence import licence_fault
 from .._hardware.kernel_drivers import KERNEL_DRIVERS
 from .._hardware.vendors import DRIVERS, container_gpus, gpu_vendors
 from .._hardware.vgpu_licence import UNLICENSED
 from .._host.bounded import Hang
+from .._known_faults.blocked import find_blocked
+from .._known_faults.codes import VGPU_BRANCH
+from .._known_faults.common import VGPU_UNLICENSED, driver_hangs
+from .._known_faults.drm_log import kernel_findings
+from .._known_faults.known_errors import explain, explain_one
+from .._known_faults.licence import licence_fault
 from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
 from .data import (
     ERROR_TEXT,

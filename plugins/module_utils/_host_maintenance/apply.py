@@ -32,8 +32,8 @@ from .types import (
 )
 
 if TYPE_CHECKING:
-    from .._diagnosis.evidence_types import DeviceUser
     from .._host.command import Runner
+    from .._known_faults.evidence_types import DeviceUser
     from .._record.store import StateStore
     from .engine import Engine
     from .scheduler import Scheduler

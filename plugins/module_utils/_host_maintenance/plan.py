@@ -16,7 +16,7 @@ from .containers import divide
 from .types import Container, Decision, Record, Request, Seen, SlurmNode
 
 if TYPE_CHECKING:
-    from .._diagnosis.evidence_types import DeviceUser
+    from .._known_faults.evidence_types import DeviceUser
 
 _CONTAINER = "container "
 _SHORT_ID = 12

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .._core.finding import Finding
-    from .._diagnosis.evidence_types import DeviceUser
+    from .._known_faults.evidence_types import DeviceUser
 
 CORDONED, DRAINED, RELEASED = "cordoned", "drained", "released"
 STATES = (CORDONED, DRAINED, RELEASED)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._core.errors import KubegpuError, RolledBackError
-from .._diagnosis.device_users import container_unit, find_users
 from .._host.command import Runner
 from .._host.files import FileState, read_file
 from .._host.reader import NodeReader
+from .._known_faults.device_users import container_unit, find_users
 from .._record.store import StateStore
 from .boot_paths import UNIT
 from .facts import read_capabilities

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from .._diagnosis.device_users import container_unit
-from .._diagnosis.evidence_types import DeviceUser
 from .._host.command import Runner
+from .._known_faults.device_users import container_unit
+from .._known_faults.evidence_types import DeviceUser
 from .types import EXPORTER, METRICS, METRICS_TIMER
 
 #: Restarted after a change: its specification names the devices of the instances.

@@ -15,7 +15,7 @@ from .layout import Instance, Layout
 from .types import PROFILE, Gpu, Profile
 
 if TYPE_CHECKING:
-    from .._diagnosis.evidence_types import DeviceUser
+    from .._known_faults.evidence_types import DeviceUser
 
 _MODES = {"enabled": True, "disabled": False}
 _DEVICE, _CAPABILITY = "/dev/nvidia", "/dev/nvidia-caps/"

@@ -16,7 +16,7 @@ from .._cluster.dra import GROUP
 from .._cluster.pods import PodView, find_pod_problem, shorten
 from .._cluster.workloads import MANAGED_BY, OURS, Workload, plugins, taint_text, tolerates
 from .._core.finding import Finding
-from .._diagnosis.known_errors import explain
+from .._known_faults.known_errors import explain
 from .._kube.timestamp import unix_time
 from .types import PodResult, Request, Target
 

@@ -16,7 +16,7 @@ from .._core.errors import Refusal
 from .._core.steps import Step
 from .._core.versions import package_numbers
 from .._crio.plan import RUNTIMES_SETTING, outside_path
-from .._diagnosis.common import NO_RUNTIME
+from .._known_faults.common import NO_RUNTIME
 from .._nvidia.toolkit_paths import RUNTIME_PATH
 from .._record.converged import settings_fingerprint
 from .types import Request

@@ -14,15 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._diagnosis.codes import UNKNOWN
-from .._diagnosis.driver import diagnose
-from .._diagnosis.evidence import collect
-from .._diagnosis.licence import wait_for_licence
 from .._driver.facts import read_state
 from .._facts.gather import read_nvml
 from .._host.bounded import Hang
 from .._host.command import Result
 from .._host.reader import NodeReader
+from .._known_faults.codes import UNKNOWN
+from .._known_faults.driver import diagnose
+from .._known_faults.evidence import collect
+from .._known_faults.licence import wait_for_licence
 from .._record.options import STATE_PATH
 from .containerd import ContainerdProbe
 from .containers import QUICK, ContainerTests, Dependencies, is_nvidia

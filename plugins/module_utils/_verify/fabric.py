@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._core.finding import Finding
-from .._diagnosis.known_errors import explain
 from .._driver.plan.fabric import (
     IMEX_UNIT,
     MANAGER_UNIT,
@@ -25,6 +24,7 @@ from .._driver.plan.fabric import (
     needs,
 )
 from .._driver.types import Request
+from .._known_faults.known_errors import explain
 from .._nvidia.xids_data import RESET_STEP
 
 if TYPE_CHECKING:

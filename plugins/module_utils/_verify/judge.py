@@ -12,9 +12,9 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._core.redact import redact
-from .._diagnosis.common import driver_hangs, unlicensed_guest
-from .._diagnosis.known_errors import explain, explain_one
 from .._host.command import TIMED_OUT, Result
+from .._known_faults.common import driver_hangs, unlicensed_guest
+from .._known_faults.known_errors import explain, explain_one
 from .._toolkit.settings import faults, release_of
 from .evidence import LISTED_GPU, count_of, from_finding, own_gpus, shorten
 from .fabric import describe, fabric_fault

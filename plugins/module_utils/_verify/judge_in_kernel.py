@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._diagnosis.drm import find_unbound, reported, vendor_gpus
-from .._diagnosis.drm_devices import find_device_nodes, find_not_loaded, own_nodes
 from .._hardware.vendors import DRIVERS, IN_KERNEL, NAMES, gpu_vendors
+from .._known_faults.drm import find_unbound, reported, vendor_gpus
+from .._known_faults.drm_devices import find_device_nodes, find_not_loaded, own_nodes
 from .._toolkit.amd_cdi_checks import stale
 from .evidence import count_of, from_finding
 from .types import DEVICES, MODULE, PCI, TOOLKIT, LayerResult, Request

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.finding import Finding
-from .._diagnosis.common import NO_RUNTIME
-from .._diagnosis.known_errors import explain_one
 from .._host.command import TIMED_OUT, Result
+from .._known_faults.common import NO_RUNTIME
+from .._known_faults.known_errors import explain_one
 from .evidence import LISTED_GPU, count_of, from_finding, own_gpus, shorten
 from .types import RUNTIME, ContainerRun, LayerResult, Request, RuntimeState, State
 

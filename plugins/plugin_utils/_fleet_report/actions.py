@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import (
     HOST,
     NODE,
     POD,
     general_fix,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import (
     switch_in,
     switch_on,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import (
     Observed,
     Subject,
 )

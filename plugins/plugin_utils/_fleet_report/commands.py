@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import (
     HOST,
     NODE,
     POD,

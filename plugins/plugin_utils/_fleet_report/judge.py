@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import VERIFIED
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import roots_of
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import observe
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import VERIFIED
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import roots_of
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.observe import observe
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import (
     reason,
     switched_off,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import RUNTIME, Host
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import RUNTIME, Host
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
 from .ended import acceptance_causes, accepted, upgrade_causes
 from .texts import mapping, sequence, text, texts

@@ -11,11 +11,11 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import safe_text
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.observe import safe_text
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import (
     with_switch,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
 from .._hosts import (

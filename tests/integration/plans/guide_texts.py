@@ -17,11 +17,6 @@ from ansible_collections.kubegpu.nodes.plugins.action.fleet_variables import _NE
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_exporter_plan import gpu_exporter_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.blocked import (
-    module_blocked,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors import explain
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.licence import licence_fault
 from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.kernel_packages import (
     without_dkms,
 )
@@ -40,6 +35,15 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host_maintenance.ty
     Decision,
     Request,
     SlurmNode,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.blocked import (
+    module_blocked,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors import (
+    explain,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.licence import (
+    licence_fault,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance import plan as pods_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance import (

@@ -23,13 +23,13 @@ def sent():
     "name",
     [
         # Tables of messages.
-        "_diagnosis/known_errors",
-        "_diagnosis/known_errors_data",
+        "_known_faults/known_errors",
+        "_known_faults/known_errors_data",
         # What only plans and changes need.
         "_containerd/template_block",
         "_core/options",
         "_core/redact_lines",
-        "_diagnosis/drm_devices",
+        "_known_faults/drm_devices",
         "_distro/kernel_packages",
         "_driver/plan/config_texts",
         "_formats/toml_scan",
@@ -48,4 +48,4 @@ def test_the_file_is_not_sent_with_the_facts(sent, name):
 
 
 def test_what_the_facts_import_is_found(sent):
-    assert f"{_FOLDER}/_diagnosis/matching.py" in sent
+    assert f"{_FOLDER}/_known_faults/matching.py" in sent

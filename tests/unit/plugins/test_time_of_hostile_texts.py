@@ -35,10 +35,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact_lines i
     redact_lines,
     redact_yaml,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.kernel_lines import (
-    interesting,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors import explain
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.observe import safe_text
 from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.toml_redact import (
     redact as redact_toml,
 )
@@ -47,6 +44,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
     beside_document,
     without_processes,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.kernel_lines import (
+    interesting,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors import (
+    explain,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import (
     shorten as shorten_answer,
 )
@@ -54,7 +57,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._node_texts.read imp
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.failures import (
     explain as explain_packages,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import safe_text
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.evidence import (
     shorten as shorten_output,
 )

@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import CAUSES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import CAUSES
 from tests.tools.environments import REPOSITORY
 from tests.tools.reference import findings_page
 

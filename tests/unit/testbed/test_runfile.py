@@ -14,12 +14,12 @@ import subprocess
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import codes
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver import diagnose
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence import collect
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults import codes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence import collect
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum import (
     checksum_from_text,
 )

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..._core.finding import Finding
-from ..._diagnosis.driver import diagnose
-from ..._diagnosis.evidence import collect
 from ..._host.command import Runner
+from ..._known_faults.driver import diagnose
+from ..._known_faults.evidence import collect
 from ..plan.config_files import RECORD
 from ..plan.fabric import UNITS
 from ..record import Record

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..._core.errors import InputError, KubegpuError
-from ..._diagnosis.codes import NOUVEAU
 from ..._host.command import TIMED_OUT, Runner
 from ..._host.files import FileState, remove_empty_directories, write_file
 from ..._host.temporary import clear_unpacked, unpacking
+from ..._known_faults.codes import NOUVEAU
 from ..._nvidia.package_names import is_driver
 from ..._nvidia.runfile import (
     LOG,

@@ -10,11 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..._diagnosis.device_users import find_holders, find_users, loaded_modules
-from ..._diagnosis.evidence import read_environment
-from ..._diagnosis.evidence_types import DeviceUser
 from ..._hardware.kernel_drivers import KERNEL_DRIVERS
 from ..._host.command import NOT_FOUND, Result, Runner
+from ..._known_faults.device_users import find_holders, find_users, loaded_modules
+from ..._known_faults.evidence import read_environment
+from ..._known_faults.evidence_types import DeviceUser
 from ..plan.fabric import IMEX_UNIT, MANAGER_UNIT
 from ..types import PERSISTENCED_UNIT
 from .loading import ModuleState

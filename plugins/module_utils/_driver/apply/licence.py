@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ..._core.errors import KubegpuError
 from ..._core.printable import printable
 from ..._core.redact import redact
-from ..._diagnosis.licence import wait_for_licence
 from ..._hardware.nvml import from_smi
+from ..._known_faults.licence import wait_for_licence
 from ..plan.config_texts import asks_licence, licence_timeout
 from ..types import GRIDD_UNIT
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..._core.errors import InputError, KubegpuError
-from ..._diagnosis.codes import UNKNOWN
-from ..._diagnosis.evidence import uptime
 from ..._distro.kernel_packages import without_dkms
+from ..._known_faults.codes import UNKNOWN
+from ..._known_faults.evidence import uptime
 from ..._record.transaction import applied
 from ..options import read_options
 from ..plan.config_files import GRIDD, RECORD, TOKEN

@@ -22,10 +22,10 @@ from ansible_collections.kubegpu.nodes.plugins.filter.container_toolkit_plan imp
 )
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_driver_plan import nvidia_driver_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_mig_plan import nvidia_mig_plan
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import CAUSES
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes import fix_of
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import CAUSES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import fix_of
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import (
     ERROR,
     Observed,
     Subject,
@@ -35,7 +35,7 @@ from tests.unit.fixtures.driver_cases import present
 from tests.unit.fixtures.kernel_gpus import amd_node
 from tests.unit.fixtures.node_facts import installed, node
 from tests.unit.fixtures.verified_node import LOADED
-from tests.unit.plugins.module_utils._root_causes.test_catalogue import NODE
+from tests.unit.plugins.module_utils._diagnosis.test_catalogue import NODE
 
 RUN = re.compile(r"kubegpu\.nodes\.site(?: --limit (?P<host>\S+))? --tags (?P<tags>[\w,]+)")
 BRANCH = LOADED.partition(".")[0]

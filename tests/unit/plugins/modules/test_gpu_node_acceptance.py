@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
     DeviceUser,
 )
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_acceptance

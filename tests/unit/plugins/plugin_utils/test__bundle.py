@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import diagnose
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _bundle
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._bundle import (
     archive,

@@ -8,9 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
-    FAILURES,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health import data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.judge import judge
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import KernelLog
@@ -23,6 +20,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import
     Smi,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
+    FAILURES,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import xid_table
 from tests.unit.fixtures.health_node import (
     A100,

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
-    DeviceUser,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host_maintenance.apply import (
     Dependencies,
@@ -23,6 +20,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host_maintenance.sc
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host_maintenance.slurm import reason_of
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host_maintenance.types import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
+    DeviceUser,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
 RUN = "gpu-upgrade"

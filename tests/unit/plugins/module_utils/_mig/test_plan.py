@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.module_utils._diagnosis.evidence_types import DeviceUser
+from plugins.module_utils._known_faults.evidence_types import DeviceUser
 from plugins.module_utils._mig.apply import present
 from plugins.module_utils._mig.plan import plan_mig
 from plugins.module_utils._mig.state import Usage

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import CAUSES
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import CAUSES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import (
     fix_of,
     general_fix,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import (
     ERROR,
     Observed,
     Subject,

@@ -57,7 +57,7 @@ def states(report):
 
 
 def test_one_cause_on_three_nodes_is_one_action_with_one_command():
-    _diagnosis, report = reported(*(host(number, bare=True) for number in (1, 2, 3)))
+    _known_faults, report = reported(*(host(number, bare=True) for number in (1, 2, 3)))
     (action,) = report["actions"]
     assert (action["id"], [one["node"] for one in action["nodes"]]) == (
         "driver_missing", ["n1", "n2", "n3"],
@@ -71,7 +71,7 @@ def test_one_cause_on_three_nodes_is_one_action_with_one_command():
 
 def test_gpus_of_several_nodes_of_a_cluster_are_one_action():
     hosts = [host(number, made.remap()) for number in (1, 2)]
-    _diagnosis, report = reported(*hosts, nodes={"n1": "k1", "n2": "k2"})
+    _known_faults, report = reported(*hosts, nodes={"n1": "k1", "n2": "k2"})
     (action,) = report["actions"]
     assert action["id"] == "row_remap_pending"
     assert action["fix"].startswith("for each NODE and HOST, one after the other: kubectl drain ")
@@ -98,7 +98,7 @@ def test_pods_with_one_cause_are_one_action():
     pods = [{**WAITS, "name": name, "findings": [
         {**WAITS["findings"][0], "next_step": f"Raise it, or end the pod ml/{name}."},
     ]} for name in ("train-1", "train-2")]  # fmt: skip
-    _diagnosis, report = reported(host(1), pods=pods, nodes={"n1": "k1"})
+    _known_faults, report = reported(host(1), pods=pods, nodes={"n1": "k1"})
     (action,) = report["actions"]
     assert action["next_step"] == "Raise it, or end the pod POD."
     assert "2 findings are about pods or the cluster" in report["summary"]["sentence"]
@@ -135,14 +135,14 @@ def test_what_follows_from_a_root_cause_is_no_cause_of_its_own():
 
 def test_the_values_of_gpus_are_those_of_the_health_that_the_diagnosis_read():
     events = [{"kind": "xid", "number": 31, "boot": 0, "address": "0000:10:00.0", "count": 2}]
-    _diagnosis, report = reported(host(1, events=events))
+    _known_faults, report = reported(host(1, events=events))
     first, second = report["nodes"][0]["gpus"]
     assert (first["errors"], first["xids"], second["xids"]) == ("none", "31 (2 times)", "")
 
 
 def test_what_could_not_be_seen_is_what_the_diagnosis_says():
     unseen = [{"what": "kernel log", "why": "dmesg: not permitted"}]
-    _diagnosis, report = reported(host(1, unseen=unseen), {})
+    _known_faults, report = reported(host(1, unseen=unseen), {})
     seen = {node["name"]: node["unseen"] for node in report["nodes"]}
     assert seen == {
         "n1": [{"what": "kernel log", "why": "dmesg: not permitted"}],
@@ -174,8 +174,8 @@ def test_a_node_that_was_read_in_part_is_neither_ready_nor_failed(failure):
 
 
 def test_what_was_not_seen_of_a_node_is_not_said_to_be_gone():
-    _diagnosis, before = reported(host(1, made.remap()), nodes={"n1": "k1"})
-    _diagnosis, after = reported(host(1), nodes={}, previous=before)
+    _known_faults, before = reported(host(1, made.remap()), nodes={"n1": "k1"})
+    _known_faults, after = reported(host(1), nodes={}, previous=before)
     assert [(one["kind"], one["text"]) for one in after["changes"]] == [
         ("state", "was ready, with attention needed, is read in part"),
         ("cause_new", "new: A part of the node could not be read, so that it is unknown whether it "

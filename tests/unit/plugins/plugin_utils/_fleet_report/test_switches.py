@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import (
     diagnose,
     roots_of,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import (
     reason,
     switch_in,
     switch_on,
@@ -31,7 +31,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import switches
 from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
 from tests.unit.fixtures.node_facts import node
-from tests.unit.plugins.module_utils._root_causes.test_catalogue import NODE, amd_without_driver
+from tests.unit.plugins.module_utils._diagnosis.test_catalogue import NODE, amd_without_driver
 
 OFF = {"nvidia_driver_enabled": False, "nvidia_driver_load": True, "amd_driver_enabled": False}
 ON = {"nvidia_driver_enabled": True, "nvidia_driver_load": True, "amd_driver_enabled": True}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import with_switch
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.switches import with_switch
 from tests.unit.fixtures.driver_cases import facts, request
 from tests.unit.fixtures.machines import DEBIAN_12, SERVER, Machine, nvidia
 from tests.unit.fixtures.make_tree import make_machine, write

@@ -8,16 +8,18 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.common import (
-    unlicensed_guest,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors import explain
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.licence import (
-    licence_fault,
-    wait_for_licence,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vgpu_licence import (
     read_licence,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.common import (
+    unlicensed_guest,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors import (
+    explain,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.licence import (
+    licence_fault,
+    wait_for_licence,
 )
 
 BUSY = "CUDA error: CUDA-capable device(s) is/are busy or unavailable"

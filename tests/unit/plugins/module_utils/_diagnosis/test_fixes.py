@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.fixes import fix_of
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import fix_of
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import (
     ERROR,
     PLUGIN,
     Observed,

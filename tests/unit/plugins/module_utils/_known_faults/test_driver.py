@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import codes
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults import codes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import (
     diagnose,
     mok_steps,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
     DeviceUser,
     DkmsBuild,
     Evidence,

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.common import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.problems import (
+    find_problems,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.common import (
     build_failed,
     evidence_of_node,
     library_mismatch,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver import diagnose
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
     Evidence,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.problems import (
-    find_problems,
 )
 from tests.unit.plugins.module_utils._facts.test_gather import MISMATCH, node_with
 

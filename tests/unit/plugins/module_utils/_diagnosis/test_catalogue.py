@@ -25,20 +25,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distribu
     find_unread_template,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import (
-    known_errors_drm_data,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.drm_log import (
-    kernel_findings,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
-    DkmsBuild,
-    Evidence,
-    Gpu,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
-    FAILURES,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import Host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.fabric import (
     IMEX,
     MANAGER,
@@ -54,8 +42,20 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import Host
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults import (
+    known_errors_drm_data,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.drm_log import (
+    kernel_findings,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
+    DkmsBuild,
+    Evidence,
+    Gpu,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
+    FAILURES,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.fabric import Fabric
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import judge_node
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import Request

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.build import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.build import (
     first_error,
     known_fix,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.build_fixes import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.build_fixes import (
     KNOWN_FIXES,
 )
 

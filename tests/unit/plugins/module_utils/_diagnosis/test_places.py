@@ -10,18 +10,18 @@ from collections import Counter
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.codes import UNKNOWN
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver import diagnose
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import CAUSES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.codes import UNKNOWN
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
     Evidence,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import CAUSES
 from tests.integration.fleet.fault_cases import FAULTS, MACHINE, UNLOADED
 from tests.integration.fleet.faults import files
 from tests.testbed.paths import REPOSITORY
 from tests.unit.fixtures import catalogue
-from tests.unit.plugins.module_utils._root_causes.test_catalogue import NODE
-from tests.unit.plugins.module_utils._root_causes.test_catalogue_cluster import CLUSTER, PODS
+from tests.unit.plugins.module_utils._diagnosis.test_catalogue import NODE
+from tests.unit.plugins.module_utils._diagnosis.test_catalogue_cluster import CLUSTER, PODS
 
 TEXTS = {
     file: (REPOSITORY / file).read_text(encoding="utf-8")

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import codes
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver import diagnose
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults import codes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence import (
     Environment,
     collect,
     mok_enrolled,
@@ -20,16 +22,14 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence 
     read_environment,
     uptime,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
     Gpu,
     plain_line,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.kernel_lines import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.kernel_lines import (
     interesting,
     kernel_lines,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from tests.unit.fixtures.make_tree import write
 
 FIXTURES = Path(__file__).parents[4] / "unit" / "fixtures" / "driver_evidence"

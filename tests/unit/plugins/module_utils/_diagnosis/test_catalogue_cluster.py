@@ -19,10 +19,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.asked_pods 
     explain_missing,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import pod_view
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
     FAILURES,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
 from tests.unit.fixtures.cluster_objects import UNHEALTHY, daemonset, node, pod
 from tests.unit.fixtures.diagnosed_node import (
     MARKER,

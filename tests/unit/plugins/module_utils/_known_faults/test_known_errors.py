@@ -14,12 +14,12 @@ import time
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors import (
     explain,
     explain_one,
     successes,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
     FAILURES,
     SUCCESSES,
 )

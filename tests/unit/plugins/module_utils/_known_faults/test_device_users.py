@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.device_users import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.device_users import (
     find_holders,
     find_users,
     loaded_modules,
     unit_of,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
     DeviceUser,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from tests.unit.fixtures.make_tree import write
 
 CHECKOUT = Path(__file__).parents[5]
@@ -79,7 +79,7 @@ PROBE = """
 import os, sys
 sys.path.insert(0, ".")
 import tests.conftest
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import device_users
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults import device_users
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 os.mknod("/dev/nvidia0", 0o600 | 0o020000, os.makedev(1, 3))
 reader = NodeReader("/")

@@ -13,21 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
-    FAILURES,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import (
     ANSWERS,
     CAUSES,
     FOLLOWS,
     VERIFIED,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import (
     diagnose,
     find_roots,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import observe
-from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.observe import observe
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import (
     CONFIDENCES,
     ERROR,
     GPU,
@@ -39,6 +36,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types i
     Host,
     Observed,
     Subject,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
+    FAILURES,
 )
 from tests.unit.fixtures.diagnosed_node import facts, health, host, smi
 from tests.unit.fixtures.health_node import smi_document, smi_gpu
@@ -155,7 +155,7 @@ WITHOUT_A_ROW = {
 def test_each_known_error_has_a_row_or_is_listed():
     listed = {code for codes in WITHOUT_A_ROW.values() for code in codes}
     assert {row.code for row in FAILURES} - set(CAUSES) == listed, (
-        "Next step: a row in plugins/module_utils/_root_causes/data.py, or one of WITHOUT_A_ROW"
+        "Next step: a row in plugins/module_utils/_diagnosis/data.py, or one of WITHOUT_A_ROW"
     )
 
 
