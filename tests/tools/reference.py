@@ -22,7 +22,7 @@ import yaml
 
 from plugins.module_utils._diagnosis.data import CAUSES
 from plugins.module_utils._diagnosis.types import LAYERS
-from plugins.module_utils._known_faults.known_errors_data import FAILURES, SUCCESSES
+from plugins.module_utils._known_faults.rules.tables import FAILURES, SUCCESSES
 from plugins.plugin_utils._variables_data import PLAYBOOK_VARIABLES, with_keys
 from tests.tools.environments import REPOSITORY, checkout_files
 

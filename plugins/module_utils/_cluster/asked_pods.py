@@ -14,7 +14,8 @@ from typing import Any
 from .._core.errors import InputError
 from .._core.finding import Finding
 from .._core.printable import printable
-from .._known_faults.known_errors import explain
+from .._known_faults.explain import explain
+from .._known_faults.predicates import partial
 from .._kube.errors import KubeError
 from .allocation import NodeState, pod_use
 from .pods import PodView, add_events, find_pod_problem, pod_view, shorten
@@ -210,7 +211,7 @@ def _problem_on_node(view: PodView, expected: Expected | None) -> Finding | None
     if not view.ready:
         return find_pod_problem(view, driver=driver, gpus=gpus)
     # A pod that runs may have lost its GPU: its log says so, and old events say nothing.
-    return next(iter(explain(view.log, driver=driver or None, gpus=gpus)), None)
+    return next(iter(explain(view.log, partial(driver, gpus))), None)
 
 
 def _asks_none(view: PodView) -> Finding:

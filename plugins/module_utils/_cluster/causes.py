@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from .._core.errors import InputError
 from .._core.finding import Finding
-from .._known_faults.known_errors import explain
+from .._known_faults.explain import explain
 from .allocation import NodeState
 from .causes_dra import (
     by_dra,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .._core.finding import Finding
-from .._known_faults.known_errors import explain
+from .._known_faults.explain import explain
 from .allocation import NodeState, is_gpu_resource
 from .pods import PodView, find_pod_problem, shorten
 from .types import Expected, View, vendor_of

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from .._core.finding import Finding
-from .._known_faults.known_errors import explain
+from .._known_faults.explain import explain
 from .allocation import NodeState
 from .causes_dra import by_dra
 from .pods import PodView, find_pod_problem, shorten

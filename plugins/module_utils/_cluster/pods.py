@@ -13,7 +13,8 @@ from typing import Any
 from .._core.finding import Finding
 from .._core.printable import printable
 from .._core.redact import redact
-from .._known_faults.known_errors import explain
+from .._known_faults.explain import explain
+from .._known_faults.predicates import partial
 
 Object = Mapping[str, Any]
 
@@ -181,7 +182,7 @@ def find_pod_problem(
     :param driver: version of the driver on its node, if known.
     :param gpus: facts of the node's GPUs, if known.
     """
-    known = explain(view.text, driver=driver or None, gpus=gpus)
+    known = explain(view.text, partial(driver, gpus))
     if known:
         return known[0]
     last = view.events[-1] if view.events else ""

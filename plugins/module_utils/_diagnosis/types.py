@@ -10,13 +10,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Object = Mapping[str, Any]
+from .._core.finding import (
+    CONFIDENCES,
+    ERROR,
+    INFO,
+    LIKELY,
+    POSSIBLE,
+    PROVEN,
+    SEVERITIES,
+    WARNING,
+    Subject,
+)
 
-ERROR, WARNING, INFO = "error", "warning", "info"
-SEVERITIES = (ERROR, WARNING, INFO)
-#: The text names the cause; the states fit it; it is one of several that fit.
-PROVEN, LIKELY, POSSIBLE = "proven", "likely", "possible"
-CONFIDENCES = (PROVEN, LIKELY, POSSIBLE)
+__all__ = (
+    "CONFIDENCES", "ERROR", "INFO", "LIKELY", "POSSIBLE", "PROVEN", "SEVERITIES", "WARNING",
+    "Subject",
+)  # fmt: skip
+
+Object = Mapping[str, Any]
 
 BUS, MODULE, GPU, NVML = "bus", "module", "gpu", "nvml"
 TOOLKIT, RUNTIME = "toolkit", "runtime"
@@ -43,24 +54,6 @@ class Cause:
     severity: str = ""
     confidence: str = PROVEN
     pod_fix: str | None = None
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What a finding is about: a host, one of its GPUs, or a pod, which may be on a host.
-
-    :param placed: whether the pod has a node, which need not be a host of the run.
-    """
-
-    host: str = ""
-    gpu: str = ""
-    pod: str = ""
-    placed: bool = False
-
-    def __str__(self) -> str:
-        if self.pod:
-            return f"pod {self.pod}"
-        return f"{self.host}: GPU {self.gpu}" if self.gpu else self.host
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ from .._known_faults.blocked import find_blocked
 from .._known_faults.codes import VGPU_BRANCH
 from .._known_faults.common import VGPU_UNLICENSED, driver_hangs
 from .._known_faults.drm_log import kernel_findings
-from .._known_faults.known_errors import explain, explain_one
+from .._known_faults.explain import explain, explain_one
 from .._known_faults.licence import licence_fault
+from .._known_faults.predicates import partial
 from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
 from .data import (
     ERROR_TEXT,
@@ -203,7 +204,7 @@ def _status(node: Node) -> list[Judged]:
     smi = node.smi
     if smi.status == ANSWERED and smi.rc == 0 and not smi.text:
         return []
-    known = explain(smi.text, driver=smi.driver) if smi.text else []
+    known = explain(smi.text, partial(smi.driver)) if smi.text else []
     if not known and smi.rc in STATUS_TEXTS:
         known = explain(STATUS_TEXTS[smi.rc])[:1]
     if not known and smi.rc in STATUS_FINDINGS:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .._core.finding import Finding
-from .._known_faults.known_errors import explain
+from .._known_faults.explain import explain
 from .._nvidia.xids import XIDS, Xid, in_line, look_up, sxid_severity
 from .._nvidia.xids_data import ERROR, FOLLOW, INFO, PROGRAM, RECOVERY, WARNING
 from .data import FOLLOWERS, FOLLOWS_WITHIN, RECOVERY_ACTIONS, RECOVERY_XID

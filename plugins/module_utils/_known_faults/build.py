@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from .._core.finding import Finding
 from .._core.versions import upstream_numbers
 from .._nvidia.runfile import LOG
-from .build_fixes import KNOWN_FIXES, KnownFix
 from .codes import DISK_FULL, NO_HEADERS
 from .common import build_failed
 from .evidence_types import DkmsBuild, Evidence, find_line
+from .rules.builds import KNOWN_FIXES, KnownFix
 
 _ERROR_LINES = (
     re.compile(r"^\S[^\s:]*:\d+(?::\d+)?: (?:fatal )?error: "),

@@ -17,7 +17,7 @@ from typing import Any
 from .._core.finding import Finding
 from .._hardware.module_blocks import MODULES, blocks_of, describe_blocks, unblock_step
 from .._hardware.vendors import DRIVERS
-from .known_errors_drm_data import DRM
+from .rules.drm_kernel import DRM
 
 _CODES = frozenset(row.code for row in DRM)
 _INSTALL = {

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from .._core.finding import Finding
 from .drm import addresses
-from .known_errors_drm_data import DRM, FIRMWARE_FAILED, FIRMWARE_MISSING
 from .matching import compiled, finding, matches
+from .rules.drm_kernel import DRM, FIRMWARE_FAILED, FIRMWARE_MISSING
 
 #: Lines of the kernel's log that say what failed, and which card started. The drivers write dozens
 #: of others for each card.

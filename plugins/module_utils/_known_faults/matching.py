@@ -11,16 +11,16 @@ that a module imports is sent to the node.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from .._core.finding import Finding
-from .known_error_types import KnownText
+from .types import Rule
 
 _MOST_EVIDENCE = 320
 _MOST_TEXT = 256 * 1024
 _BEFORE = 80
 
-Rule = tuple[KnownText, "re.Pattern[str]"]
+Compiled = tuple[Rule, "re.Pattern[str]"]
 
 
 class _Groups(dict[str, str]):
@@ -30,17 +30,22 @@ class _Groups(dict[str, str]):
         return ""
 
 
-def compiled(rows: Iterable[KnownText]) -> tuple[Rule, ...]:
+def compiled(rows: Iterable[Rule]) -> tuple[Compiled, ...]:
     """Return the rows with their patterns, which take capital letters for small ones."""
     return tuple((row, re.compile(row.pattern, re.IGNORECASE | re.DOTALL)) for row in rows)
 
 
-def matches(text: str, rules: Sequence[Rule]) -> list[tuple[KnownText, re.Match[str]]]:
-    """Return the rows that a text has, most specific first."""
+def matches(
+    text: str, rules: Sequence[Compiled], applies: Callable[[Rule], bool] = bool
+) -> list[tuple[Rule, re.Match[str]]]:
+    """Return the rows that a text has, most specific first.
+
+    :param applies: whether a row is possible by what else is known; others cover no row.
+    """
     found = []
     for row, pattern in rules:
         match = pattern.search(text)
-        if match:
+        if match and applies(row):
             found.append((row, match))
     covered = {code for row, _match in found for code in row.covers}
     known = any(not row.last_resort for row, _match in found)
@@ -51,7 +56,7 @@ def matches(text: str, rules: Sequence[Rule]) -> list[tuple[KnownText, re.Match[
     ]
 
 
-def finding(row: KnownText, match: re.Match[str], text: str) -> Finding:
+def finding(row: Rule, match: re.Match[str], text: str) -> Finding:
     """Return what a row says, with the words of the text."""
     return Finding(
         row.code,
@@ -59,10 +64,12 @@ def finding(row: KnownText, match: re.Match[str], text: str) -> Finding:
         evidence(text, match),
         filled_in(row.next_step, match),
         groups(match),
+        row.severity,
+        fix=filled_in(row.fix, match),
     )
 
 
-def _outdated(row: KnownText, match: re.Match[str]) -> str:
+def _outdated(row: Rule, match: re.Match[str]) -> str:
     """Return which releases have this message, if newer ones have another."""
     message = match.group().lower()
     return "".join(f" These are words of {who}." for words, who in row.outdated if words in message)

@@ -16,7 +16,8 @@ from .._cluster.dra import GROUP
 from .._cluster.pods import PodView, find_pod_problem, shorten
 from .._cluster.workloads import MANAGED_BY, OURS, Workload, plugins, taint_text, tolerates
 from .._core.finding import Finding
-from .._known_faults.known_errors import explain
+from .._known_faults.explain import explain
+from .._known_faults.predicates import partial
 from .._kube.timestamp import unix_time
 from .types import PodResult, Request, Target
 
@@ -316,7 +317,7 @@ def judge(
 
 
 def _unexpected(target: Target, request: Request, view: PodView) -> PodResult:
-    known = explain(view.log, driver=target.driver or None, gpus=target.gpus)
+    known = explain(view.log, partial(target.driver, target.gpus))
     if known:
         return PodResult(False, known[0])
     return _failed(

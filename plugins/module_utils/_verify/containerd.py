@@ -15,7 +15,7 @@ from typing import Any
 from .._containerd.distributions import PLAIN, ctr_command, find_distribution
 from .._core.finding import Finding
 from .._host.command import Result
-from .._known_faults.known_errors import explain_one
+from .._known_faults.explain import explain_one
 from .._runtime.cri import read_status
 from .containers import NAME, QUICK, RUNC_SHIM, ContainerTests, Image
 from .types import ContainerRun, RuntimeState

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.finding import Finding
 from .._host.command import TIMED_OUT, Result, Runner
-from .._known_faults.known_errors import explain_one
+from .._known_faults.explain import explain_one
 from .types import ContainerRun
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.finding import Finding
-from .._known_faults.known_errors import explain_one
+from .._known_faults.explain import explain_one
 from .._runtime.cri import CRIO_SOCKET, read_status
 from .containers import RUNC_SHIM, ContainerTests
 from .types import RuntimeState

@@ -24,7 +24,7 @@ from .._driver.plan.fabric import (
     needs,
 )
 from .._driver.types import Request
-from .._known_faults.known_errors import explain
+from .._known_faults.explain import explain
 from .._nvidia.xids_data import RESET_STEP
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from .._core.finding import Finding
 from .._core.redact import redact
 from .._host.command import TIMED_OUT, Result
 from .._known_faults.common import driver_hangs, unlicensed_guest
-from .._known_faults.known_errors import explain, explain_one
+from .._known_faults.explain import explain, explain_one
+from .._known_faults.predicates import partial
 from .._toolkit.settings import faults, release_of
 from .evidence import LISTED_GPU, count_of, from_finding, own_gpus, shorten
 from .fabric import describe, fabric_fault
@@ -230,8 +231,7 @@ def _no_nvml(
         shorten(output),
         "Check: dmesg | grep -i -e NVRM -e Xid.",
     )
-    known = {"driver": node["driver"]["loaded"], "gpus": gpus}
-    return from_finding(NVML, explain_one(output, otherwise, **known))
+    return from_finding(NVML, explain_one(output, otherwise, {**node, "gpus": gpus}))
 
 
 def _half_answer(node: Mapping[str, Any], smi: Result) -> LayerResult:
@@ -248,7 +248,7 @@ def _half_answer(node: Mapping[str, Any], smi: Result) -> LayerResult:
         f"Run {how.replace('pynvml', 'nvidia-smi -q')} on the node, with -i for one GPU after the "
         "other: one of them may not answer. Check: dmesg | grep -i -e NVRM -e Xid.",
     )
-    finding = explain_one(reported, otherwise, driver=driver) if reported else otherwise
+    finding = explain_one(reported, otherwise, partial(driver)) if reported else otherwise
     return from_finding(NVML, finding)
 
 
@@ -292,7 +292,7 @@ def _toolkit(
             shorten(output),
             "Run on the node: nvidia-container-cli --load-kmods --debug=/dev/stderr info.",
         )
-        return from_finding(TOOLKIT, explain_one(output, otherwise, driver=loaded))
+        return from_finding(TOOLKIT, explain_one(output, otherwise, partial(loaded)))
     version = _VERSION.search(runtime.stdout)
     shown = [f"{state.runtime_path.rpartition('/')[2]} {version.group() if version else 'answers'}"]
     spec = toolkit["cdi_spec"]

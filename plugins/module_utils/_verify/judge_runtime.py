@@ -13,7 +13,7 @@ from typing import Any
 from .._core.finding import Finding
 from .._host.command import TIMED_OUT, Result
 from .._known_faults.common import NO_RUNTIME
-from .._known_faults.known_errors import explain_one
+from .._known_faults.explain import explain_one
 from .evidence import LISTED_GPU, count_of, from_finding, own_gpus, shorten
 from .types import RUNTIME, ContainerRun, LayerResult, Request, RuntimeState, State
 
@@ -186,7 +186,6 @@ def _container_fault(
 ) -> Finding | None:
     """Return why a container failed; None if it did not."""
     text = "\n".join(part for part in (result.stderr.strip(), result.stdout.strip()) if part)
-    known = {"driver": node["driver"]["loaded"], "gpus": own_gpus(node)}
     if result.rc == TIMED_OUT:
         otherwise = Finding(
             "timed_out",
@@ -195,7 +194,7 @@ def _container_fault(
             "Raise the time limit (timeout); check that nvidia-smi answers on the node, and check "
             "the journal of the runtime.",
         )
-        return explain_one(text, otherwise, **known)
+        return explain_one(text, otherwise, node)
     if not result.ok and container.counts_gpus and container.bare and _NO_SMI.search(text):
         return Finding(
             "nothing_injected",
@@ -214,7 +213,7 @@ def _container_fault(
             "See journalctl --unit containerd (or docker, crio) on the node, and start such a "
             "container there manually.",
         )
-        return explain_one(text, otherwise, **known)
+        return explain_one(text, otherwise, node)
     return _wrong_output(node, container, result.stdout, text)
 
 
@@ -245,8 +244,7 @@ def _wrong_output(
             shorten(text) or "it said nothing",
             "Check what the command does in the image, and correct expect or command.",
         )
-        known = {"driver": node["driver"]["loaded"], "gpus": own_gpus(node)}
-        return explain_one(text, otherwise, **known)
+        return explain_one(text, otherwise, node)
     return None
 
 

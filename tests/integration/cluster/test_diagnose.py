@@ -13,7 +13,7 @@ import time
 import pytest
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
     FAILURES,
 )
 from tests.integration.cluster.diagnosing import diagnose, errors

@@ -5,7 +5,7 @@
 """The faults of a node with one A10 of which each is to be the only root cause. Data.
 
 The lines of the kernel and of nvidia-smi are those of its own words (sources: the known errors in
-``_known_faults/known_errors_*_data.py``). In the name of a fault a dot divides variants of a row.
+``_known_faults/rules/*.py``). In the name of a fault a dot divides variants of a row.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host_maintenance.ty
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.blocked import (
     module_blocked,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import (
     explain,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.licence import (

@@ -23,8 +23,8 @@ def sent():
     "name",
     [
         # Tables of messages.
-        "_known_faults/known_errors",
-        "_known_faults/known_errors_data",
+        "_known_faults/explain",
+        "_known_faults/rules/containers",
         # What only plans and changes need.
         "_containerd/template_block",
         "_core/options",

@@ -44,11 +44,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
     beside_document,
     without_processes,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import (
+    explain,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.kernel_lines import (
     interesting,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors import (
-    explain,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import (
     shorten as shorten_answer,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..._core.errors import KubegpuError
 from ..._host.command import NOT_FOUND, Runner
-from ..._known_faults.known_errors import explain
+from ..._known_faults.explain import explain
 from ..._mig.boot_paths import SCRIPT_PATH
 from ..._mig.boot_paths import UNIT as MIG_UNIT
 from ..plan.config_files import IMEX_NODES, MODULES

@@ -42,9 +42,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults import (
-    known_errors_drm_data,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.drm_log import (
     kernel_findings,
 )
@@ -53,7 +50,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.eviden
     Evidence,
     Gpu,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules import (
+    drm_kernel,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
     FAILURES,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.fabric import Fabric
@@ -551,9 +551,7 @@ NODE.update(
         )
     }
 )
-NODE.update(
-    {row.code: (partial(said_by_drm, row.example), row.code) for row in known_errors_drm_data.DRM}
-)
+NODE.update({row.code: (partial(said_by_drm, row.example), row.code) for row in drm_kernel.DRM})
 NODE.update(
     {
         code: (partial(runtime_with, code), code)

@@ -20,7 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.asked_pods 
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import pod_view
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import diagnose
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
     FAILURES,
 )
 from tests.unit.fixtures.cluster_objects import UNHEALTHY, daemonset, node, pod

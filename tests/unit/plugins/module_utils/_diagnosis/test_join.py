@@ -37,7 +37,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types imp
     Observed,
     Subject,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
     FAILURES,
 )
 from tests.unit.fixtures.diagnosed_node import facts, health, host, smi

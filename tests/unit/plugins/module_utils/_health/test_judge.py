@@ -20,7 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import
     Smi,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
     FAILURES,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import xid_table

@@ -13,7 +13,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.build 
     first_error,
     known_fix,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.build_fixes import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.builds import (
     KNOWN_FIXES,
 )
 

@@ -14,7 +14,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vgpu_licen
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.common import (
     unlicensed_guest,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import (
     explain,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.licence import (
@@ -72,7 +72,7 @@ def test_none_is_no_fault():
 
 
 def test_a_busy_gpu_of_an_unlicensed_guest():
-    (found,) = explain(BUSY, gpus=[gpu("Unlicensed (Restricted)")])
+    (found,) = explain(BUSY, {"gpus": [gpu("Unlicensed (Restricted)")]})
     assert found.code == "vgpu_unlicensed"
     assert "busy or unavailable" in found.evidence and "License Status" in found.evidence
 
@@ -91,7 +91,7 @@ def test_a_busy_gpu_of_an_unlicensed_guest():
     ],
 )
 def test_a_busy_gpu_where_facts_do_not_decide(gpus, possible):
-    (found,) = explain(BUSY, gpus=gpus)
+    (found,) = explain(BUSY, {"gpus": gpus})
     assert found.code == "gpu_busy" and found.cause.startswith("Another program holds")
     assert ("without a licence" in found.cause) == possible
     assert ("License Status" in found.next_step) == possible

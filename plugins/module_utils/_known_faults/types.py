@@ -2,25 +2,34 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The type of the rows in the tables of known error messages."""
+"""The type of the rows in the tables of known messages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from .._core.finding import ERROR
 
 READ = "2026-11-21"
 _FACTS = "the project's own collection of failure texts"
 
 
 @dataclass(frozen=True)
-class KnownText:
-    """A known error message.
+class Rule:
+    """What a message means.
 
-    :param pattern: a case-insensitive regular expression. ``cause`` and ``next_step`` may refer to
-        its named groups in braces. It must not have adjacent unbounded repeats of the same
+    :param pattern: a case-insensitive regular expression. ``cause``, ``next_step`` and ``fix`` may
+        refer to its named groups in braces. It must not have adjacent unbounded repeats of the same
         characters, because the searched text may come from a hostile pod.
     :param where: the program that prints the message.
     :param example: a real message.
+    :param severity: of the finding.
+    :param when: predicates of :mod:`.predicates` that the facts have to meet; ``not`` before a name
+        is its opposite. A rule of which one is false does not apply.
+    :param family: rules of one family explain the same message by different causes: if facts decide
+        for one, it counts alone; if they decide for none, the finding is possible only and names
+        the others. Empty: a rule without alternatives.
+    :param fix: a command or variables.
     :param covers: codes that are left out if this one is found.
     :param driver: whether the driver's diagnosis can find the cause in the rest of the text.
     :param last_resort: whether it applies only if nothing else is found.
@@ -36,6 +45,10 @@ class KnownText:
     example: str
     source: str = _FACTS
     date: str = READ
+    severity: str = ERROR
+    when: tuple[str, ...] = ()
+    family: str = ""
+    fix: str = ""
     covers: tuple[str, ...] = ()
     driver: bool = False
     last_resort: bool = False

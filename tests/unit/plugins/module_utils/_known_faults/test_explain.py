@@ -14,12 +14,12 @@ import time
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import (
     explain,
     explain_one,
     successes,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.known_errors_data import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
     FAILURES,
     SUCCESSES,
 )
@@ -122,7 +122,7 @@ TOO_NEW = next(row.example for row in FAILURES if row.code == "unmet_requirement
 
 
 def test_s9_too_new_an_image_names_the_driver_that_would_do_and_the_newest_cuda():
-    (finding,) = explain(HOOK.format(TOO_NEW), driver="535.104.05")
+    (finding,) = explain(HOOK.format(TOO_NEW), {"driver": {"loaded": "535.104.05"}})
     assert finding.details == {
         "condition": "cuda>=12.3", "cuda": "12.3", "driver_needed": "545.23.06",
         "newest_cuda": "12.2",
@@ -135,7 +135,7 @@ def test_s9_too_new_an_image_names_the_driver_that_would_do_and_the_newest_cuda(
 
 
 def test_too_old_a_driver_is_not_told_to_turn_the_demand_off():
-    (finding,) = explain(TOO_NEW, driver="470.57.02")
+    (finding,) = explain(TOO_NEW, {"driver": {"loaded": "470.57.02"}})
     assert "NVIDIA_DISABLE_REQUIRE" not in finding.next_step
     assert "CUDA 11.4 or older" in finding.next_step
 
@@ -160,7 +160,7 @@ def test_without_a_driver_the_demand_is_still_told():
     ],
 )  # fmt: skip
 def test_conditions_as_they_were_said(said, condition, cuda):
-    (finding,) = explain(said, driver="550.54.15")
+    (finding,) = explain(said, {"driver": {"loaded": "550.54.15"}})
     assert finding.code == "unmet_requirement"
     assert finding.details["condition"] == condition
     assert finding.details.get("cuda") == cuda
@@ -423,7 +423,7 @@ def test_with_the_nodes_facts_the_diagnosis_of_the_driver_says_it():
         "generation": "ampere",
         "vgpu": {"guest": True, "host_driver_version": "535.129.03", "host_driver_branch": "r535"},
     }  # fmt: skip
-    (finding,) = explain(refused("2236", "535.129.03"), gpus=[gpu])
+    (finding,) = explain(refused("2236", "535.129.03"), {"gpus": [gpu]})
     assert finding.code == "vgpu_guest_without_grid_driver"
     assert "535.129.03" in finding.evidence
 
@@ -503,7 +503,7 @@ _BRIEF = {
 def test_a_hostile_log_is_read_in_time(name):
     """L4: a pod of anybody's may say it, and the run waits for the answer."""
     start = time.process_time()
-    explain(HOSTILE[name], driver="580.95.05")
+    explain(HOSTILE[name], {"driver": {"loaded": "580.95.05"}})
     assert time.process_time() - start < 10
 
 

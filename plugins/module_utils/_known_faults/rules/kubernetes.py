@@ -10,7 +10,7 @@ all nodes, so the nodes are inspected instead, and the message is quoted.
 
 from __future__ import annotations
 
-from .known_error_types import KnownText
+from ..types import Rule
 
 READ = "2026-11-23"
 _PLUGIN = "the device plugin's log"
@@ -18,69 +18,8 @@ _PLUGIN_SOURCE = "github.com/NVIDIA/k8s-device-plugin v0.20.0: "
 _TOOLKIT_SOURCE = "github.com/NVIDIA/nvidia-container-toolkit v1.20.0: "
 _RESOURCE = r"(?:[\w-]{1,63}\.){1,20}com/[\w.-]{1,63}"
 
-CONTAINER = (
-    KnownText(
-        "hook_called_directly",
-        r"NVIDIA Container Runtime Hook directly .{0,80}?is not supported",
-        "the toolkit's hook, with docker run --gpus or a hook of the runtime",
-        "The toolkit's mode is not legacy, and its hook was called without the nvidia runtime, "
-        "which it does not allow then.",
-        "Start the container with --runtime=nvidia (with -e NVIDIA_VISIBLE_DEVICES=all) instead of "
-        "--gpus, or set nvidia-container-runtime.mode = legacy or auto in the toolkit's "
-        "config.toml (nvidia_container_toolkit_settings).",
-        "invoking the NVIDIA Container Runtime Hook directly (e.g. specifying the docker --gpus "
-        "flag) is not supported. Please use the NVIDIA Container Runtime (e.g. specify the "
-        "--runtime=nvidia flag) instead",
-        f"{_TOOLKIT_SOURCE}cmd/nvidia-container-runtime-hook/hook_config.go",
-        READ,
-    ),
-    KnownText(
-        "cdi_uuid_unknown",
-        r"failed to get device handle from UUID(?: \W{0,8}(?P<uuid>[\w-]{1,80})\W{0,8})?: "
-        r"(?P<what>[^\n\\\"]{1,80})",
-        "the nvidia runtime in mode jit-cdi, nvidia-ctk cdi generate",
-        "The container asks for a GPU {uuid} that the driver does not have ({what}): another card, "
-        "MIG devices that were recreated, or a GPU that is lost.",
-        "Compare with nvidia-smi -L; after a change of cards or of MIG delete the device plugin's "
-        "pod, so that it offers what is there now.",
-        'failed to get device handle from UUID "GPU-5ca1ab1e-0000-4000-8000-000000000009": Not '
-        "Found",
-        f"{_TOOLKIT_SOURCE}pkg/nvcdi/lib-nvml.go, lib-csv.go",
-        READ,
-    ),
-    KnownText(
-        "cdi_conflict",
-        r"conflicting device \W{0,8}(?P<device>[\w./=:-]{1,200}\w)\W{0,8} "
-        r"\(specs \W{0,8}(?P<one>/[\w./-]{1,200})\W{1,12}(?P<other>/[\w./-]{1,200})",
-        "containerd, dockerd, CRI-O, nvidia-ctk cdi list",
-        "Two CDI specifications have the device {device}, {one} and {other}, so that neither "
-        "counts.",
-        "Remove the one that is not kept up to date: nvidia-cdi-refresh writes "
-        "/var/run/cdi/nvidia.yaml, while a file that a user made in /etc/cdi is left unchanged.",
-        'conflicting device "nvidia.com/gpu=0" (specs "/etc/cdi/nvidia.yaml", '
-        '"/etc/cdi/nvidia-old.yaml")',
-        "github.com/cncf-tags/container-device-interface: pkg/cdi/cache.go",
-        READ,
-        covers=("cdi_device_unknown",),
-    ),
-    KnownText(
-        "imex_channel_missing",
-        r"requested IMEX channel (?P<one>channel\d{1,5}) does not exist"
-        r"|IMEX channel (?P<two>\d{1,5}) not found at",
-        "the device plugin's log, nvidia-ctk cdi generate, the nvidia runtime",
-        "The device node of the IMEX channel {one}{two} is not on the node "
-        "(/dev/nvidia-caps-imex-channels).",
-        "Load the module nvidia with NVreg_CreateImexChannel0=1, which makes channel 0, and see "
-        "that nvidia-imex runs (systemctl status nvidia-imex). Without IMEX leave imex.channelIDs "
-        "out of the device plugin's configuration, or set imex.required: false.",
-        "error querying IMEX channels: requested IMEX channel channel0 does not exist",
-        f"{_PLUGIN_SOURCE}internal/imex/imex.go; {_TOOLKIT_SOURCE}pkg/nvcdi/lib-imex.go",
-        READ,
-    ),
-)
-
 CLUSTER = (
-    KnownText(
+    Rule(
         "mps_daemon_missing",
         r"error waiting for MPS daemon",
         _PLUGIN,
@@ -93,7 +32,7 @@ CLUSTER = (
         READ,
         covers=("plugin_gave_up",),
     ),
-    KnownText(
+    Rule(
         "gpu_unhealthy",
         r"Xid=(?P<xid>\d{1,5}) on Device=(?P<one>[\w-]{1,80}); marking device as unhealthy"
         r"|device marked unhealthy: (?P<two>[\w-]{1,80})"
@@ -108,7 +47,7 @@ CLUSTER = (
         f"{_PLUGIN_SOURCE}internal/rm/health.go, internal/plugin/server.go",
         READ,
     ),
-    KnownText(
+    Rule(
         "mig_without_instances",
         r"device (?P<index>\d{1,3}) has no MIG devices configured",
         _PLUGIN,
@@ -121,7 +60,7 @@ CLUSTER = (
         f"{_PLUGIN_SOURCE}internal/rm/device_map.go",
         READ,
     ),
-    KnownText(
+    Rule(
         "mig_not_uniform",
         r"more than one MIG device type present on node",
         _PLUGIN,
@@ -133,7 +72,7 @@ CLUSTER = (
         f"{_PLUGIN_SOURCE}internal/rm/device_map.go",
         READ,
     ),
-    KnownText(
+    Rule(
         "mig_strategy_unknown",
         r"unknown MIG strategy: (?P<strategy>[^\s\\\"]{1,60})",
         _PLUGIN,
@@ -144,7 +83,7 @@ CLUSTER = (
         f"{_PLUGIN_SOURCE}cmd/nvidia-device-plugin/main.go",
         READ,
     ),
-    KnownText(
+    Rule(
         "plugin_server_crashes",
         r"GRPC server for '(?P<resource>[^'\n]{1,120})' has repeatedly crashed recently",
         _PLUGIN,
@@ -155,7 +94,7 @@ CLUSTER = (
         f"{_PLUGIN_SOURCE}internal/plugin/server.go",
         READ,
     ),
-    KnownText(
+    Rule(
         "no_healthy_devices",
         r"(?:no healthy devices present|previously allocated devices are no longer healthy); "
         rf"cannot allocate unhealthy devices (?P<resource>{_RESOURCE})",
@@ -169,7 +108,7 @@ CLUSTER = (
         "kubernetes pkg/kubelet/cm/devicemanager/manager.go",
         READ,
     ),
-    KnownText(
+    Rule(
         "taken_at_admission",
         rf"\bOutOf(?P<one>{_RESOURCE})"
         rf"|Node didn't have enough resource: (?P<two>{_RESOURCE})",
@@ -183,7 +122,7 @@ CLUSTER = (
         "kubernetes pkg/kubelet/lifecycle/predicate.go",
         READ,
     ),
-    KnownText(
+    Rule(
         "pod_security",
         r"violates PodSecurity \W{0,8}(?P<level>[\w.:-]{1,60})\W{0,8}: (?P<what>[^\n]{1,200})",
         "the API server, also in the events of a DaemonSet (FailedCreate)",
@@ -195,7 +134,7 @@ CLUSTER = (
         "kubernetes staging/src/k8s.io/pod-security-admission",
         READ,
     ),
-    KnownText(
+    Rule(
         "quota_exceeded",
         r"exceeded quota: (?P<quota>[\w.-]{1,253}), requested: (?P<requested>[^\n]{1,120}?), used: "
         r"(?P<used>[^\n]{1,120}?), limited: (?P<limited>[^\n\\\"]{1,120})",
@@ -208,7 +147,7 @@ CLUSTER = (
         "kubernetes plugin/pkg/admission/resourcequota",
         READ,
     ),
-    KnownText(
+    Rule(
         "priority_class_quota",
         r"insufficient quota to match these scopes",
         "the API server, also in the events of a DaemonSet (FailedCreate)",
@@ -221,7 +160,7 @@ CLUSTER = (
         "kubernetes plugin/pkg/admission/resourcequota",
         READ,
     ),
-    KnownText(
+    Rule(
         "admission_failed",
         r"UnexpectedAdmissionError",
         "kubelet, in a pod's status and events",

@@ -12,8 +12,8 @@ an Xid is in ``_nvidia/xids_data.py``. Only those that call for something have a
 
 from __future__ import annotations
 
-from .._nvidia.xids import XIDS
-from .._nvidia.xids_data import (
+from ..._nvidia.xids import XIDS
+from ..._nvidia.xids_data import (
     ACTIONS,
     FOLLOW_STEP,
     NVLINK_STEP,
@@ -23,14 +23,14 @@ from .._nvidia.xids_data import (
     RESET_STEP,
     SOURCE,
 )
-from .codes import VGPU_BRANCH
-from .common import GUEST_DRIVER_STEP
-from .known_error_types import KnownText
+from ..codes import VGPU_BRANCH
+from ..common import GUEST_DRIVER_STEP
+from ..types import Rule
 
 _MODULES = "github.com/NVIDIA/open-gpu-kernel-modules 595.45.04: "
 _KERNEL = "the kernel's log"
 _GPU = "GPU {address}{device}"
-# The Xids that have a row of their own; gpu_lost is in known_errors_data.py.
+# The Xids that have a row of their own; gpu_lost is in containers.py.
 _OWN_ROWS = (48, 63, 64, 74, 79, 94, 95, 119, 120, 154, 155, 159)
 # NVLink 5: the line says whether the error is fatal; otherwise nothing is to be done.
 _NVLINK5_FATAL = r"(?:14[4-9]|150)\b(?=[^\n]{0,200}?(?<!non-)\bfatal\b)"
@@ -46,13 +46,13 @@ def _xid(
     next_step: str,
     example: str,
     covers: tuple[str, ...] = (),
-) -> KnownText:
+) -> Rule:
     pattern = (
         r"(?:\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{4,16})[^)\n]{0,40}\): |\bXid=)"
         rf"(?P<number>{'|'.join(map(str, numbers))})\b(?: on Device=(?P<device>[\w-]{{1,80}}))?"
     )
     where = f"{_KERNEL}, the device plugin's log"
-    return KnownText(code, pattern, where, cause, next_step, example, SOURCE, READ, covers=covers)
+    return Rule(code, pattern, where, cause, next_step, example, SOURCE, READ, covers=covers)
 
 
 KERNEL = (
@@ -133,7 +133,7 @@ KERNEL = (
         RESET_STEP,
         "NVRM: Xid (PCI:0000:05:00): 62, pid='<unknown>', name=<unknown>, 0000(0000) 00000000",
     ),
-    KnownText(
+    Rule(
         "recovery_action",
         r"\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{4,16})[^)\n]{0,40}\): 154, [^\n]{0,60}?recovery "
         r"action changed from 0x[0-9a-f]{1,8} \([^)\n]{0,60}\) to 0x[0-9a-f]{1,8} "
@@ -147,7 +147,7 @@ KERNEL = (
         "github.com/leptonai/gpud: components/accelerator/nvidia/xid/kmsg_test.go",
         READ,
     ),
-    KnownText(
+    Rule(
         "nvswitch_error",
         r"\bSXid \(PCI:(?P<address>[0-9a-f:.]{4,16})\): (?P<number>\d{1,6}), Fatal, "
         r"(?P<what>[^\n]{1,120})",
@@ -159,7 +159,7 @@ KERNEL = (
         "access.redhat.com/solutions/6619941, through github.com/leptonai/gpud",
         READ,
     ),
-    KnownText(
+    Rule(
         "bar_not_assigned",
         r"This PCI I/O region assigned to your NVIDIA device is invalid"
         r"(?:.{0,40}?\(PCI:(?P<address>[0-9a-f:.]{4,16})\))?",
@@ -173,7 +173,7 @@ KERNEL = (
         READ,
         covers=("no_devices", "gpu_init_failed", "gpu_probe_failed"),
     ),
-    KnownText(
+    Rule(
         "gsp_firmware_failed",
         r"Cannot initialize GSP firmware RM",
         _KERNEL,
@@ -187,7 +187,7 @@ KERNEL = (
         READ,
         covers=("no_devices", "gpu_init_failed", "gpu_probe_failed"),
     ),
-    KnownText(
+    Rule(
         VGPU_BRANCH,
         r"(?:\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{4,16})[^)\n]{0,40}\): 78\b[^\n]{0,80}?)?"
         r"Guest driver is incompatible with host driver",
@@ -201,7 +201,7 @@ KERNEL = (
         "2026-11-27",
         covers=("no_devices", "gpu_init_failed", "gpu_probe_failed"),
     ),
-    KnownText(
+    Rule(
         "gpu_init_failed",
         r"(?:\bGPU (?P<address>[0-9a-f:.]{4,16}): )?(?:RmInitAdapter failed! "
         r"\(0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8}:\d{1,6}\)|rm_init_adapter failed)",
@@ -215,7 +215,7 @@ KERNEL = (
         READ,
         covers=("no_devices", "gpu_probe_failed"),
     ),
-    KnownText(
+    Rule(
         "gpu_probe_failed",
         r"NVIDIA probe routine (?:was not called|failed) for -?\d{1,6} device"
         r"|None of the NVIDIA devices were initialized",
@@ -228,7 +228,7 @@ KERNEL = (
         READ,
         last_resort=True,
     ),
-    KnownText(
+    Rule(
         "inforom_corrupt",
         r"infoROM is corrupted at gpu (?P<address>[0-9a-f:.]{4,20})",
         "nvidia-smi (exit status 14)",
@@ -238,7 +238,7 @@ KERNEL = (
         "nvidia-smi's own words; github.com/utkuozdemir/nvidia_gpu_exporter",
         READ,
     ),
-    KnownText(
+    Rule(
         "gpu_access_blocked",
         r"GPU access blocked by the operating system",
         "nvidia-smi (exit status 17)",
@@ -250,7 +250,7 @@ KERNEL = (
         "nvidia-smi's own words",
         READ,
     ),
-    KnownText(
+    Rule(
         "driver_hangs",
         r"driver rpc error: timed out",
         "nvidia-container-cli, when a container starts",
@@ -262,7 +262,7 @@ KERNEL = (
         "github.com/NVIDIA/nvidia-container-toolkit, libnvidia-container's own words",
         READ,
     ),
-    KnownText(
+    Rule(
         "cuda_driver_mismatch",
         r"unsupported display driver / cuda driver combination",
         "a CUDA program (error 803)",
@@ -274,7 +274,7 @@ KERNEL = (
         "NVIDIA's CUDA runtime errors (803)",
         READ,
     ),
-    KnownText(
+    Rule(
         "mps_not_reachable",
         r"MPS client failed to connect to the MPS control daemon",
         "a CUDA program (error 805)",

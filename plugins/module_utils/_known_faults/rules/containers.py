@@ -9,11 +9,8 @@ Each row names its source. Rows are in order of precedence, the most specific on
 
 from __future__ import annotations
 
-from .._nvidia.xids_data import REBOOT_STEP
-from .known_error_types import KnownText
-from .known_errors_cluster_data import CLUSTER, CONTAINER
-from .known_errors_drm_data import DRM
-from .known_errors_kernel_data import KERNEL
+from ..._nvidia.xids_data import REBOOT_STEP
+from ..types import Rule
 
 _NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
 _RUNTIME_STEP = (
@@ -32,8 +29,8 @@ UNSUPPORTED = "gpu_unsupported"
 #: In a guest whose virtual GPU has no licence, that is the cause.
 BUSY = "gpu_busy"
 
-_GENERAL = (
-    KnownText(
+GENERAL = (
+    Rule(
         CUDA_CONDITION,
         r"unsatisfied condition:\s*(?P<condition>[^\s,\\:()]+(?:\s*[<>=!]+\s*[^\s,\\:()]+)?)",
         "nvidia-container-cli or the nvidia runtime, when a container starts",
@@ -42,7 +39,7 @@ _GENERAL = (
         "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.3, please update "
         "your driver to a newer version, or use an earlier cuda container",
     ),
-    KnownText(
+    Rule(
         CUDA_RUNTIME,
         r"CUDA driver version is insufficient for CUDA runtime version",
         "a CUDA program (cudaErrorInsufficientDriver)",
@@ -51,7 +48,7 @@ _GENERAL = (
         "CUDA driver version is insufficient for CUDA runtime version",
         "github.com/NVIDIA/nvidia-docker/issues/317",
     ),
-    KnownText(
+    Rule(
         "ptx_toolchain",
         r"provided PTX was compiled with an unsupported toolchain",
         "a CUDA program",
@@ -61,7 +58,7 @@ _GENERAL = (
         "the provided PTX was compiled with an unsupported toolchain",
         "NVIDIA's CUDA compatibility guide",
     ),
-    KnownText(
+    Rule(
         "no_kernel_image",
         r"no kernel image is available for execution on the device",
         "a CUDA program",
@@ -72,7 +69,7 @@ _GENERAL = (
         "no kernel image is available for execution on the device",
         "NVIDIA's CUDA runtime errors (209)",
     ),
-    KnownText(
+    Rule(
         "fabric_manager_version",
         r"interface version (?P<own>[\d.]+\d) do(?:es)?n['\u2019]t match with (?:the )?"
         r"driver version (?P<loaded>[\d.]+\d)",
@@ -87,7 +84,7 @@ _GENERAL = (
         "github.com/akash-network/website/pull/632",
         covers=("fabric_not_ready",),
     ),
-    KnownText(
+    Rule(
         "fabric_nothing_to_do",
         r"NV_WARN_NOTHING_TO_DO",
         "the log of NVIDIA's fabric manager",
@@ -102,7 +99,7 @@ _GENERAL = (
         "github.com/data-infra/cube-studio/issues/29",
         covers=("fabric_not_ready",),
     ),
-    KnownText(
+    Rule(
         "fabric_not_ready",
         r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY",
         "a CUDA program (error 802)",
@@ -114,7 +111,7 @@ _GENERAL = (
         "yet initialized",
         "github.com/dstackai/dstack/issues/2348",
     ),
-    KnownText(
+    Rule(
         "forward_compatibility",
         r"forward compatibility was attempted on non supported HW",
         "a CUDA program (error 804)",
@@ -124,7 +121,7 @@ _GENERAL = (
         "Error 804: forward compatibility was attempted on non supported HW",
         "github.com/gpustack/gpustack/issues/1254",
     ),
-    KnownText(
+    Rule(
         BUSY,
         r"CUDA-capable device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy",
         "a CUDA program",
@@ -135,7 +132,7 @@ _GENERAL = (
         "unavailable)!",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/614",
     ),
-    KnownText(
+    Rule(
         "no_cuda_device",
         r"no CUDA-capable device is detected",
         "a CUDA program",
@@ -145,7 +142,7 @@ _GENERAL = (
         "Failed to allocate device vector A (error code no CUDA-capable device is detected)!",
         "NVIDIA's CUDA runtime errors (100)",
     ),
-    KnownText(
+    Rule(
         "docker_no_gpu_driver",
         r"could not select device driver \W{0,16}(?:cdi)?\W{0,16} with capabilities",
         "docker run --gpus, or --device nvidia.com/gpu",
@@ -156,7 +153,7 @@ _GENERAL = (
         'docker: Error response from daemon: could not select device driver "" with capabilities: '
         "[[gpu]].",
     ),
-    KnownText(
+    Rule(
         "hook_missing",
         r"nvidia-container-(?:runtime-hook|toolkit)\W{0,16}: "
         r"(?:executable file not found|no such file or directory)",
@@ -168,7 +165,7 @@ _GENERAL = (
         'exec: "nvidia-container-runtime-hook": executable file not found in $PATH',
         "github.com/NVIDIA/nvidia-docker/issues/1190 (the same for the runtime)",
     ),
-    KnownText(
+    Rule(
         "runtime_missing",
         r"(?:exec(?:ute)?:? [^\w/.-]{0,16}|fork/exec |stat )"
         r"(?P<path>[\w/.-]{0,200}?nvidia-container-runtime(?!-hook)[\w.-]{0,40})[^\w.-]{0,16}: "
@@ -182,7 +179,7 @@ _GENERAL = (
         '"nvidia-container-runtime": executable file not found in $PATH: unknown',
         "github.com/NVIDIA/nvidia-docker/issues/1190",
     ),
-    KnownText(
+    Rule(
         "container_cli_missing",
         r"exec: [^\w/.-]{0,16}[\w/.-]{0,200}?nvidia-container-cli[^\w.-]{0,16}: "
         r"(?:executable file not found|no such file or directory)",
@@ -192,7 +189,7 @@ _GENERAL = (
         'exec: "nvidia-container-cli": executable file not found in $PATH',
         "the toolkit's own words",
     ),
-    KnownText(
+    Rule(
         "nvidia_smi_missing",
         r"exec: \W{0,16}nvidia-smi\W{0,16}: executable file not found"
         r"|nvidia-smi: (?:command )?not found",
@@ -204,7 +201,7 @@ _GENERAL = (
         "NVIDIA_DRIVER_CAPABILITIES has utility.",
         'exec: "nvidia-smi": executable file not found in $PATH',
     ),
-    KnownText(
+    Rule(
         "driver_library_mismatch",
         r"driver/library version mismatch|NVRM: API mismatch",
         "nvidia-smi, nvidia-container-cli, the kernel",
@@ -214,7 +211,7 @@ _GENERAL = (
         "Failed to initialize NVML: Driver/library version mismatch",
         covers=_NO_NVML,
     ),
-    KnownText(
+    Rule(
         "nvml_unknown_error",
         r"Failed to initialize NVML: Unknown Error",
         "nvidia-smi in a container that worked before",
@@ -224,7 +221,7 @@ _GENERAL = (
         "in /dev/char (nvidia-ctk system create-dev-char-symlinks --create-all).",
         "Failed to initialize NVML: Unknown Error",
     ),
-    KnownText(
+    Rule(
         "driver_not_loaded",
         r"couldn'?t communicate with the NVIDIA driver|driver not loaded"
         r"|NVML: DriverNotLoaded",
@@ -235,7 +232,7 @@ _GENERAL = (
         "that the latest NVIDIA driver is installed and running.",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/1269",
     ),
-    KnownText(
+    Rule(
         "driver_libraries_missing",
         r"nvidia-container-cli: initialization error: load library failed: (?P<library>[\w.-]+)",
         "nvidia-container-cli, when a container starts",
@@ -248,7 +245,7 @@ _GENERAL = (
         "github.com/NVIDIA/nvidia-container-toolkit/issues/154",
         covers=_NO_NVML,
     ),
-    KnownText(
+    Rule(
         "could_not_reach_nvml",
         r"Detected non-NVML platform|could not load NVML library|ERROR_LIBRARY_NOT_FOUND"
         r"|Incompatible (?:platform|strategy) detected",
@@ -268,7 +265,7 @@ _GENERAL = (
             ("incompatible platform detected", "the device plugin up to v0.15"),
         ),
     ),
-    KnownText(
+    Rule(
         "no_plugin_devices",
         r"No devices found\. Waiting indefinitely",
         "the device plugin's log",
@@ -278,7 +275,7 @@ _GENERAL = (
         "No devices found. Waiting indefinitely.",
         covers=("plugin_gave_up",),
     ),
-    KnownText(
+    Rule(
         "plugin_gave_up",
         r"invalid device discovery strategy",
         "the device plugin's log",
@@ -288,7 +285,7 @@ _GENERAL = (
         "construct resource managers: invalid device discovery strategy",
         "github.com/NVIDIA/k8s-device-plugin/issues/1220",
     ),
-    KnownText(
+    Rule(
         "discovery_no_token",
         r"failed to create clientsets:[^\n]{0,300}serviceaccount/token",
         "GPU feature discovery's log",
@@ -301,7 +298,7 @@ _GENERAL = (
         "directory",
         "k8s-device-plugin v0.20.0, cmd/gpu-feature-discovery/main.go",
     ),
-    KnownText(
+    Rule(
         "discovery_no_rights",
         r"failed to (?:get|create|update) NodeFeature object[^\n]{0,300}is forbidden",
         "GPU feature discovery's log",
@@ -313,7 +310,7 @@ _GENERAL = (
         'cannot get resource "nodefeatures" in API group "nfd.k8s-sigs.io"',
         "k8s-device-plugin v0.20.0, internal/lm/output.go, and the API server's own words",
     ),
-    KnownText(
+    Rule(
         "discovery_no_api",
         r"failed to (?:get|create|update) NodeFeature object[^\n]{0,300}"
         r"could not find the requested resource",
@@ -326,7 +323,7 @@ _GENERAL = (
         "the requested resource (post nodefeatures.nfd.k8s-sigs.io)",
         "k8s-device-plugin v0.20.0, internal/lm/output.go, and the API server's own words",
     ),
-    KnownText(
+    Rule(
         "discovery_no_nvml",
         r"failed to create resource manager: unsupported strategy",
         "GPU feature discovery's log",
@@ -337,7 +334,7 @@ _GENERAL = (
         "failed to create resource manager: unsupported strategy auto",
         "k8s-device-plugin v0.20.0, internal/resource/factory.go",
     ),
-    KnownText(
+    Rule(
         "insufficient_gpu",
         r"(?:(?<!\d)(?P<count>\d{1,9}) )?Insufficient (?P<resource>(?:[\w-]+\.)+com/[\w.-]+)",
         "the scheduler, in a pod's events",
@@ -346,7 +343,7 @@ _GENERAL = (
         "two it is, and names the pods.",
         "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
     ),
-    KnownText(
+    Rule(
         "allocation_failed",
         r"requested number of devices unavailable for (?P<resource>[\w./-]+\w)\.? "
         r"Requested: (?P<requested>\d+), Available: (?P<available>\d+)",
@@ -358,7 +355,7 @@ _GENERAL = (
         "Requested: 1, Available: 0, which is unexpected",
         "kubelet's own words",
     ),
-    KnownText(
+    Rule(
         "gpu_limit_missing",
         r"Limit must be set for non overcommitable resources",
         "the API server",
@@ -369,7 +366,7 @@ _GENERAL = (
         "overcommitable resources",
         "the API server's own words",
     ),
-    KnownText(
+    Rule(
         "gpu_request_differs",
         r"must be equal to (?P<resource>(?:[\w-]+\.)+com/[\w.-]+) limit",
         "the API server",
@@ -379,7 +376,7 @@ _GENERAL = (
         "nvidia.com/gpu limit",
         "the API server's own words",
     ),
-    KnownText(
+    Rule(
         "handler_missing",
         r"no runtime for \W{0,8}(?P<one>[\w.-]+)\W{0,8} is configured"
         r"|RuntimeHandler \W{0,8}(?P<two>[\w.-]+)\W{0,8} not supported"
@@ -399,7 +396,7 @@ _GENERAL = (
             ("unknown runtime specified", "Docker up to 20.10"),
         ),
     ),
-    KnownText(
+    Rule(
         "runtime_class_missing",
         r"RuntimeClass(?:\.node\.k8s\.io)? \W{0,8}(?P<name>[\w.-]+?)\W{0,8} not found",
         "the API server or kubelet",
@@ -408,7 +405,7 @@ _GENERAL = (
         'pod rejected: RuntimeClass "nvidia" not found',
         "the API server's own words",
     ),
-    KnownText(
+    Rule(
         "cdi_device_unknown",
         r"unresolvable CDI devices?\s+(?P<device>[\w./=:-]+\w)",
         "the nvidia runtime, containerd or dockerd",
@@ -420,7 +417,7 @@ _GENERAL = (
         "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=all: unknown",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/434",
     ),
-    KnownText(
+    Rule(
         "device_unknown",
         r"nvidia-container-cli: device error: (?P<device>[\w.:-]+): unknown device",
         "nvidia-container-cli, when a container starts",
@@ -430,7 +427,7 @@ _GENERAL = (
         "device",
         "libnvidia-container's own words",
     ),
-    KnownText(
+    Rule(
         "ldconfig_failed",
         r"nvidia-container-cli: ldcache error",
         "nvidia-container-cli, when a container starts",
@@ -440,7 +437,7 @@ _GENERAL = (
         "nvidia-container-cli: ldcache error: process /usr/sbin/ldconfig failed with error code: 1",
         "github.com/NVIDIA/libnvidia-container/issues/177",
     ),
-    KnownText(
+    Rule(
         "cgroup_rootless",
         r"failed to add device rules: .{0,200}?(?:operation not permitted|permission denied)",
         "nvidia-container-cli, when a container starts",
@@ -452,7 +449,7 @@ _GENERAL = (
         "NVIDIA's container toolkit: rootless mode",
         covers=("cgroup_rules",),
     ),
-    KnownText(
+    Rule(
         "cgroup_rules",
         r"cgroup subsystem devices not found|failed to add device rules",
         "nvidia-container-cli, when a container starts",
@@ -461,7 +458,7 @@ _GENERAL = (
         "nvidia-container-cli: container error: cgroup subsystem devices not found: unknown",
         "libnvidia-container's own words",
     ),
-    KnownText(
+    Rule(
         UNSUPPORTED,
         # "installed in this system has / fallen off the bus" (osapi.c) is another failure.
         # A vGPU and a host of vGPUs have words of their own there (lines 3733, 3699 of 595.45.04).
@@ -477,7 +474,7 @@ _GENERAL = (
         covers=("no_devices",),
         driver=True,
     ),
-    KnownText(
+    Rule(
         "no_devices",
         r"No devices were found",
         "nvidia-smi",
@@ -487,7 +484,7 @@ _GENERAL = (
         "driver that it needs.",
         "No devices were found",
     ),
-    KnownText(
+    Rule(
         "gpu_lost",
         r"GPU is lost|fallen off the bus|Unable to determine the device handle for GPU|\bXid=79\b",
         "nvidia-smi, the kernel's log (Xid 79)",
@@ -496,7 +493,7 @@ _GENERAL = (
         "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
         "NVIDIA's Xid catalogue (79)",
     ),
-    KnownText(
+    Rule(
         "secure_boot",
         r"Required key not available|Key was rejected by service",
         "modprobe, the driver's installer",
@@ -507,7 +504,7 @@ _GENERAL = (
         covers=("module_not_loaded",),
         driver=True,
     ),
-    KnownText(
+    Rule(
         "module_not_loaded",
         r"Unable to load the kernel module '?nvidia\.ko",
         "the driver's installer",
@@ -518,7 +515,7 @@ _GENERAL = (
         "ERROR: Unable to load the kernel module 'nvidia.ko'.",
         driver=True,
     ),
-    KnownText(
+    Rule(
         "image_missing",
         r"Unable to find image \W{0,8}(?P<one>[\w./:@-]+)\W{0,8} locally"
         r"|No such image: (?P<two>[\w./:@-]+)"
@@ -531,7 +528,7 @@ _GENERAL = (
         "Unable to find image 'nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0' locally",
         "docker's own words",
     ),
-    KnownText(
+    Rule(
         "image_pull_failed",
         r"ErrImagePull|ImagePullBackOff|failed to resolve reference \W{0,16}(?P<image>[\w./:@-]+)"
         r"|pull access denied for (?P<other>[\w./:@-]+)|failed to pull and unpack image",
@@ -544,7 +541,7 @@ _GENERAL = (
         "kubelet's own words",
         covers=("image_missing",),
     ),
-    KnownText(
+    Rule(
         "wrong_architecture",
         r"exec format error|no match for platform in manifest",
         "container start",
@@ -553,7 +550,7 @@ _GENERAL = (
         "exec /bin/sh: exec format error",
         "runc's own words",
     ),
-    KnownText(
+    Rule(
         "cri_missing",
         r"unknown service runtime\.v1(?:alpha2)?\.RuntimeService",
         "kubelet, crictl",
@@ -564,7 +561,7 @@ _GENERAL = (
         "rpc error: code = Unimplemented desc = unknown service runtime.v1.RuntimeService",
         "containerd's own words",
     ),
-    KnownText(
+    Rule(
         "containerd_not_running",
         r"(?:dial(?:ing)? [^\w/]{0,16}(?:unix [^\w/]{0,16})?|stat [^\w/]{0,16})"
         r"(?P<socket>/[\w./-]{0,200}?containerd[\w.-]{0,60}?\.sock)",
@@ -577,7 +574,7 @@ _GENERAL = (
         'such file or directory"',
         "ctr's own words",
     ),
-    KnownText(
+    Rule(
         "docker_not_running",
         r"Cannot connect to the Docker daemon",
         "docker",
@@ -590,8 +587,8 @@ _GENERAL = (
 )
 
 # They count only where nothing else is known.
-_LAST_RESORTS = (
-    KnownText(
+LAST_RESORTS = (
+    Rule(
         "nvml_failed",
         r"Failed to initialize NVML: (?P<what>[^\n\\\"]{1,80})",
         "nvidia-smi, the device plugin",
@@ -601,7 +598,7 @@ _LAST_RESORTS = (
         "NVML's own words",
         last_resort=True,
     ),
-    KnownText(
+    Rule(
         "container_cli",
         r"nvidia-container-cli: (?P<what>[^\n\\\"]{1,160})",
         "nvidia-container-cli, when a container starts",
@@ -614,23 +611,67 @@ _LAST_RESORTS = (
 )
 
 #: In the order of precedence.
-FAILURES = (*_GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *DRM, *_LAST_RESORTS)
 
-SUCCESSES = (
-    KnownText(
-        "plugin_registered",
-        r"Registered device plugin for '(?P<resource>[^']+)' with Kubelet",
-        "the device plugin's log",
-        "The device plugin offers {resource} to kubelet.",
-        "",
-        "Registered device plugin for 'nvidia.com/gpu' with Kubelet",
+_PLUGIN_SOURCE = "github.com/NVIDIA/k8s-device-plugin v0.20.0: "
+_TOOLKIT_SOURCE = "github.com/NVIDIA/nvidia-container-toolkit v1.20.0: "
+_READ_CDI = "2026-11-23"
+CONTAINER = (
+    Rule(
+        "hook_called_directly",
+        r"NVIDIA Container Runtime Hook directly .{0,80}?is not supported",
+        "the toolkit's hook, with docker run --gpus or a hook of the runtime",
+        "The toolkit's mode is not legacy, and its hook was called without the nvidia runtime, "
+        "which it does not allow then.",
+        "Start the container with --runtime=nvidia (with -e NVIDIA_VISIBLE_DEVICES=all) instead of "
+        "--gpus, or set nvidia-container-runtime.mode = legacy or auto in the toolkit's "
+        "config.toml (nvidia_container_toolkit_settings).",
+        "invoking the NVIDIA Container Runtime Hook directly (e.g. specifying the docker --gpus "
+        "flag) is not supported. Please use the NVIDIA Container Runtime (e.g. specify the "
+        "--runtime=nvidia flag) instead",
+        f"{_TOOLKIT_SOURCE}cmd/nvidia-container-runtime-hook/hook_config.go",
+        _READ_CDI,
     ),
-    KnownText(
-        "test_passed",
-        r"Test PASSED",
-        "the log of the CUDA vector-add sample",
-        "A CUDA program ran on a GPU, and its result was right.",
-        "",
-        "Test PASSED",
+    Rule(
+        "cdi_uuid_unknown",
+        r"failed to get device handle from UUID(?: \W{0,8}(?P<uuid>[\w-]{1,80})\W{0,8})?: "
+        r"(?P<what>[^\n\\\"]{1,80})",
+        "the nvidia runtime in mode jit-cdi, nvidia-ctk cdi generate",
+        "The container asks for a GPU {uuid} that the driver does not have ({what}): another card, "
+        "MIG devices that were recreated, or a GPU that is lost.",
+        "Compare with nvidia-smi -L; after a change of cards or of MIG delete the device plugin's "
+        "pod, so that it offers what is there now.",
+        'failed to get device handle from UUID "GPU-5ca1ab1e-0000-4000-8000-000000000009": Not '
+        "Found",
+        f"{_TOOLKIT_SOURCE}pkg/nvcdi/lib-nvml.go, lib-csv.go",
+        _READ_CDI,
+    ),
+    Rule(
+        "cdi_conflict",
+        r"conflicting device \W{0,8}(?P<device>[\w./=:-]{1,200}\w)\W{0,8} "
+        r"\(specs \W{0,8}(?P<one>/[\w./-]{1,200})\W{1,12}(?P<other>/[\w./-]{1,200})",
+        "containerd, dockerd, CRI-O, nvidia-ctk cdi list",
+        "Two CDI specifications have the device {device}, {one} and {other}, so that neither "
+        "counts.",
+        "Remove the one that is not kept up to date: nvidia-cdi-refresh writes "
+        "/var/run/cdi/nvidia.yaml, while a file that a user made in /etc/cdi is left unchanged.",
+        'conflicting device "nvidia.com/gpu=0" (specs "/etc/cdi/nvidia.yaml", '
+        '"/etc/cdi/nvidia-old.yaml")',
+        "github.com/cncf-tags/container-device-interface: pkg/cdi/cache.go",
+        _READ_CDI,
+        covers=("cdi_device_unknown",),
+    ),
+    Rule(
+        "imex_channel_missing",
+        r"requested IMEX channel (?P<one>channel\d{1,5}) does not exist"
+        r"|IMEX channel (?P<two>\d{1,5}) not found at",
+        "the device plugin's log, nvidia-ctk cdi generate, the nvidia runtime",
+        "The device node of the IMEX channel {one}{two} is not on the node "
+        "(/dev/nvidia-caps-imex-channels).",
+        "Load the module nvidia with NVreg_CreateImexChannel0=1, which makes channel 0, and see "
+        "that nvidia-imex runs (systemctl status nvidia-imex). Without IMEX leave imex.channelIDs "
+        "out of the device plugin's configuration, or set imex.required: false.",
+        "error querying IMEX channels: requested IMEX channel channel0 does not exist",
+        f"{_PLUGIN_SOURCE}internal/imex/imex.go; {_TOOLKIT_SOURCE}pkg/nvcdi/lib-imex.go",
+        _READ_CDI,
     ),
 )

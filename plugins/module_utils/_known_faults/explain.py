@@ -20,18 +20,14 @@ from .._nvidia.cuda_releases import BUILT_IN, CudaData
 from .._nvidia.driver_branches import GENERATIONS
 from .codes import UNKNOWN
 from .common import missing_licence
+from .decide import decided, possible
 from .driver import diagnose
 from .evidence_types import Evidence, Gpu
-from .known_error_types import KnownText
-from .known_errors_data import (
-    BUSY,
-    CUDA_CONDITION,
-    CUDA_RUNTIME,
-    FAILURES,
-    SUCCESSES,
-    UNSUPPORTED,
-)
 from .matching import compiled, cut, evidence, filled_in, finding, groups, matches
+from .predicates import Facts, holds
+from .rules.containers import BUSY, CUDA_CONDITION, CUDA_RUNTIME, UNSUPPORTED
+from .rules.tables import FAILURES, SUCCESSES
+from .types import Rule
 
 _REQUIRE = re.compile(r"--require=(cuda\s*>=\s*\d+\.\d+)")
 _CUDA = re.compile(r"cuda\s*>=\s*(\d+\.\d+)", re.IGNORECASE)
@@ -50,23 +46,26 @@ _GOOD = tuple((row, re.compile(row.pattern)) for row in SUCCESSES)
 
 def explain(
     text: str,
+    facts: Facts | None = None,
     *,
-    driver: str | None = None,
-    gpus: Sequence[Mapping[str, Any]] = (),
+    seen: Mapping[str, bool] | None = None,
     data: CudaData = BUILT_IN,
 ) -> list[Finding]:
     """Return the known problems in a text, most specific first.
 
     :param text: a log, an event or an error of a container.
-    :param driver: the version of the driver on the node of the text, if known.
-    :param gpus: the fact ``gpu_node.gpus`` of that node, if known.
+    :param facts: the fact ``gpu_node`` of the node of the text, or a part of it.
+    :param seen: what the caller knows of the text, by the name of a predicate.
     :param data: the tables of CUDA.
     """
     text = cut(text)
+    facts = facts or {}
     findings: dict[str, Finding] = {}
-    for row, match in matches(text, _RULES):
-        found = _finding(row, match, text, driver, gpus, data)
-        findings.setdefault(found.code, found)
+    known = seen or {}
+    found = matches(text, _RULES, lambda row: holds(row.when, facts, known) is not False)
+    for row, match, others in decided(found, facts, known):
+        one = _finding(row, match, text, facts, data)
+        findings.setdefault(one.code, possible(one, others) if others else one)
     return list(findings.values())
 
 
@@ -81,19 +80,24 @@ def successes(text: str) -> list[Finding]:
     ]
 
 
-def explain_one(text: str, otherwise: Finding, **known: Any) -> Finding:
+def explain_one(
+    text: str,
+    otherwise: Finding,
+    facts: Facts | None = None,
+    seen: Mapping[str, bool] | None = None,
+) -> Finding:
     """Return the first finding in a text, or ``otherwise``."""
-    return next(iter(explain(text, **known)), otherwise)
+    return next(iter(explain(text, facts, seen=seen)), otherwise)
 
 
 def _finding(
-    row: KnownText,
+    row: Rule,
     match: re.Match[str],
     text: str,
-    driver: str | None,
-    gpus: Sequence[Mapping[str, Any]],
+    facts: Facts,
     data: CudaData,
 ) -> Finding:
+    driver, gpus = (facts.get("driver") or {}).get("loaded"), facts.get("gpus") or ()
     if row.code == CUDA_CONDITION:
         return _requirement(row, match, text, driver, data)
     if row.code == CUDA_RUNTIME:
@@ -141,7 +145,7 @@ def _busy(found: Finding, gpus: Sequence[Mapping[str, Any]]) -> Finding:
 
 
 def _requirement(
-    row: KnownText, match: re.Match[str], text: str, driver: str | None, data: CudaData
+    row: Rule, match: re.Match[str], text: str, driver: str | None, data: CudaData
 ) -> Finding:
     """Return what an image requires, which driver meets it, and what this driver supports."""
     shown = evidence(text, match)
@@ -222,7 +226,7 @@ def _gpus(gpus: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
     )
 
 
-def _unsupported(row: KnownText, match: re.Match[str], text: str, evidence: str) -> Finding:
+def _unsupported(row: Rule, match: re.Match[str], text: str, evidence: str) -> Finding:
     """Return whether a GPU is virtual or not supported by the branch, by the PCI id in the text."""
     place, release = _GPU_LINE.search(text), _RELEASE.search(text)
     if not place:

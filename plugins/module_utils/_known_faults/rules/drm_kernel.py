@@ -10,7 +10,7 @@ drivers/gpu/drm/amd/amdgpu/amdgpu_kms.c, drivers/gpu/drm/i915/i915_pci.c.
 
 from __future__ import annotations
 
-from .known_error_types import KnownText
+from ..types import Rule
 
 READ = "2026-11-23"
 _KERNEL = "the kernel's log"
@@ -22,7 +22,7 @@ NOT_SUPPORTED = "drm_gpu_not_supported"
 PROBE_FAILED = "drm_probe_failed"
 
 DRM = (
-    KnownText(
+    Rule(
         FIRMWARE_MISSING,
         _DRIVER + r"Direct firmware load for (?P<file>[\w./+-]{1,120}) failed with error -2\b",
         _KERNEL,
@@ -36,7 +36,7 @@ DRM = (
         READ,
         covers=(PROBE_FAILED,),
     ),
-    KnownText(
+    Rule(
         FIRMWARE_FAILED,
         _DRIVER + r"(?:\[drm\] )?\*ERROR\* [^\n]{0,80}?(?P<what>(?:GuC|HuC|GSC|DMC) "
         r"(?:firmware|initialization)[^\n]{0,120})",
@@ -50,7 +50,7 @@ DRM = (
         READ,
         covers=(PROBE_FAILED,),
     ),
-    KnownText(
+    Rule(
         NOT_SUPPORTED,
         _DRIVER + r"Your graphics device (?P<id>[0-9a-f]{4}) is not properly supported by",
         _KERNEL,
@@ -62,7 +62,7 @@ DRM = (
         READ,
         covers=(PROBE_FAILED,),
     ),
-    KnownText(
+    Rule(
         PROBE_FAILED,
         r"\b(?P<driver>amdgpu|i915|xe)(?: [0-9a-f:.]{7,16})?: (?:amdgpu: )?"
         r"(?P<what>Fatal error during GPU init|probe (?:of (?P<address>[0-9a-f:.]{7,16})|with "

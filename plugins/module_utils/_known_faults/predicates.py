@@ -1,0 +1,86 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the facts of a node say about the rules of known messages. Pure.
+
+A predicate returns None where the facts do not tell. Facts may be partial: the fact
+``gpu_node`` of a node, a part of it that a caller has, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
+
+Facts = Mapping[str, Any]
+Answer = Optional[bool]
+_NOT = "not "
+
+
+def holds(names: Sequence[str], facts: Facts, seen: Mapping[str, bool]) -> Answer:
+    """Return whether all predicates hold; None if one is not known and none is false.
+
+    :param seen: what the caller knows of the text itself, by the name of a predicate, such as
+        ``just_started`` for a container that has only just been started.
+    """
+    answers = [_answer(name, facts, seen) for name in names]
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _answer(name: str, facts: Facts, seen: Mapping[str, bool]) -> Answer:
+    if name.startswith(_NOT):
+        answer = _answer(name[len(_NOT) :], facts, seen)
+        return None if answer is None else not answer
+    return seen[name] if name in seen else PREDICATES[name](facts)
+
+
+def partial(driver: str | None, gpus: Sequence[Mapping[str, Any]] = ()) -> Facts:
+    """Return facts of which only the driver that is loaded and the GPUs are known."""
+    return {"driver": {"loaded": driver or None}, "gpus": gpus}
+
+
+def nvidia_gpus(facts: Facts) -> list[Mapping[str, Any]]:
+    return [gpu for gpu in facts.get("gpus") or () if gpu.get("vendor") == "nvidia"]
+
+
+def _part(facts: Facts, name: str) -> Mapping[str, Any]:
+    return facts.get(name) or {}
+
+
+def _driver_agrees(facts: Facts) -> Answer:
+    """Whether the module that is loaded and the libraries of the node have the same version."""
+    driver = _part(facts, "driver")
+    loaded, userland = driver.get("loaded"), driver.get("userland")
+    if not loaded or not userland:
+        return None
+    return bool(loaded == userland)
+
+
+def _unlicensed(facts: Facts) -> Answer:
+    """Whether a virtual GPU of the node has no licence."""
+    gpus = nvidia_gpus(facts)
+    if any(_licence(gpu) == UNLICENSED for gpu in gpus):
+        return True
+    whole = [_part(gpu, "vgpu").get("guest") is False or _licence(gpu) == LICENSED for gpu in gpus]
+    return False if whole and all(whole) else None
+
+
+def _licence(gpu: Mapping[str, Any]) -> str | None:
+    return licence_state(gpu) if gpu.get("vgpu") else None
+
+
+def _just_started(facts: Facts) -> Answer:
+    """Only the caller knows it of a container."""
+    return None
+
+
+PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
+    "driver_agrees": _driver_agrees,
+    "vgpu_unlicensed": _unlicensed,
+    "just_started": _just_started,
+}

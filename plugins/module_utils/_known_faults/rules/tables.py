@@ -1,0 +1,34 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""All tables of known messages, in the order in which their rows count. Data."""
+
+from __future__ import annotations
+
+from ..types import Rule
+from .containers import CONTAINER, GENERAL, LAST_RESORTS
+from .drm_kernel import DRM
+from .kubernetes import CLUSTER
+from .nvidia_kernel import KERNEL
+
+FAILURES = (*GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *DRM, *LAST_RESORTS)
+
+SUCCESSES = (
+    Rule(
+        "plugin_registered",
+        r"Registered device plugin for '(?P<resource>[^']+)' with Kubelet",
+        "the device plugin's log",
+        "The device plugin offers {resource} to kubelet.",
+        "",
+        "Registered device plugin for 'nvidia.com/gpu' with Kubelet",
+    ),
+    Rule(
+        "test_passed",
+        r"Test PASSED",
+        "the log of the CUDA vector-add sample",
+        "A CUDA program ran on a GPU, and its result was right.",
+        "",
+        "Test PASSED",
+    ),
+)
