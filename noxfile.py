@@ -82,7 +82,7 @@ def _testbed(session: nox.Session, *arguments: str) -> None:
 @nox.session
 def unit(session: nox.Session) -> None:
     """Unit tests, with the controller's Python and with the oldest that a node may have."""
-    _pytest(session, "unit", *_workers(), "tests/unit", *session.posargs)
+    _pytest(session, "unit", *_workers(), "tests/unit", "tests/reports", *session.posargs)
     version = sanity.NODE_PYTHON
     if version not in environments.interpreters():
         session.log(f"Python {version} is not here: node code was not tested with it")

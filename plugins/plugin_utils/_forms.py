@@ -141,7 +141,20 @@ def _is_of_ansible(name: Any) -> bool:
 @cache
 def _compiled(module: str, failed: bool) -> Check:
     form = FORMS.get(module, {})
-    return _check({f"{name.rstrip('?')}?": one for name, one in form.items()} if failed else form)
+    return _check(_with_less(form) if failed else form)
+
+
+def _with_less(form: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the form of an answer without an end: each key, and the fact, may be missing.
+
+    Of a node that is read for the first time such an answer has the interpreter that Ansible found.
+    """
+    optional = {f"{name.rstrip('?')}?": one for name, one in form.items()}
+    if "ansible_facts?" in optional:
+        optional["ansible_facts?"] = {
+            f"{name.rstrip('?')}?": one for name, one in optional["ansible_facts?"].items()
+        }
+    return optional
 
 
 def _check(form: Any) -> Check:

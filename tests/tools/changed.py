@@ -98,6 +98,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("molecule/*", _ALWAYS | {"fleet"}),
     # Tests.
     ("tests/unit/*", frozenset(("lint", "unit", "sanity"))),
+    ("tests/reports/*", frozenset(("lint", "unit", "sanity"))),
     ("tests/integration/build/*", _ALWAYS | {"sanity"}),
     ("tests/integration/plans/*", frozenset(("lint", "sanity", "controller"))),
     ("tests/integration/controller/*", frozenset(("lint", "sanity", "controller"))),

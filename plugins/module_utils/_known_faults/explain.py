@@ -65,6 +65,7 @@ def explain(
     found = matches(text, _RULES, lambda row: holds(row.when, facts, known) is not False)
     for row, match, others in decided(found, facts, known):
         one = _finding(row, match, text, facts, data)
+        one = one if one.severity else replace(one, severity=row.severity)
         findings.setdefault(one.code, possible(one, others) if others else one)
     return list(findings.values())
 

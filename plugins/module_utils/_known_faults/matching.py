@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from .._core.finding import Finding
+from .._core.finding import Finding, Subject
 from .types import Rule
 
 _MOST_EVIDENCE = 320
@@ -65,6 +65,7 @@ def finding(row: Rule, match: re.Match[str], text: str) -> Finding:
         filled_in(row.next_step, match),
         groups(match),
         row.severity,
+        Subject(gpu=(groups(match).get("address") or "").lower()),
         fix=filled_in(row.fix, match),
     )
 

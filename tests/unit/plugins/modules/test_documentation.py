@@ -31,6 +31,7 @@ LEAST = 6
 # They run on the controller only: there is no argument spec.
 ACTIONS = {
     "fleet_bundle",
+    "fleet_explain",
     "fleet_report",
     "fleet_table",
     "fleet_variables",

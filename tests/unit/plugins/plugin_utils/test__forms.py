@@ -38,7 +38,13 @@ TYPES = {
     "list": "list",
 }  # fmt: skip
 # Returned by actions on the controller, or not by a module of a node.
-OF_THE_CONTROLLER = ("fleet_bundle", "fleet_report", "fleet_table", "fleet_variables")
+OF_THE_CONTROLLER = (
+    "fleet_bundle",
+    "fleet_explain",
+    "fleet_report",
+    "fleet_table",
+    "fleet_variables",
+)
 # Ansible's own, and those of each failure.
 COMMON = ("diff", "code", "cause", "evidence", "next_step")
 
@@ -139,6 +145,16 @@ def test_a_good_answer_is_returned_as_it_is():
         {**LAYERS, "diff": [({"before": "", "after": ""},)]},
     ):
         assert answered(result) is result
+
+
+def test_the_first_failure_of_a_node_is_not_hidden():
+    """With the interpreter that Ansible found for it."""
+    found = {"discovered_interpreter_python": "/opt/python3"}
+    result = {"failed": True, "msg": "no start of JSON", "rc": 127, "ansible_facts": found}
+
+    assert answered(result, "gpu_node_facts") is result
+    whole = answered({**result, "failed": False}, "gpu_node_facts")
+    assert whole["code"] == "other_form" and "has no gpu_node" in whole["evidence"]
 
 
 @pytest.mark.parametrize(

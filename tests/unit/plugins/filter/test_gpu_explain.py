@@ -1,0 +1,103 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What people get for a text: the filter, and the action for a file."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import pytest
+from ansible.errors import AnsibleActionFail, AnsibleFilterError
+
+from ansible_collections.kubegpu.nodes.plugins.action.fleet_explain import ActionModule
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_explain import gpu_explain
+from tests.unit.fixtures.node_facts import node
+
+LOST = "NVRM: Xid (PCI:0000:05:00): 79, pid=1, name=x, GPU has fallen off the bus."
+KEYS = (
+    *("code", "severity", "subject", "cause", "evidence", "next_step", "fix", "confidence"),
+    "alternatives",
+)
+
+
+def test_a_finding_has_its_parts():
+    text = "NVRM: Xid (PCI:0000:07:00): 48, pid=1, name=x, An uncorrectable double bit error"
+    (found,) = gpu_explain(text)
+
+    assert tuple(found) == KEYS
+    assert (found["code"], found["severity"]) == ("gpu_memory_error", "error")
+    assert found["subject"] == "GPU 0000:07:00"
+    assert found["evidence"] == text
+
+
+def test_commands_have_the_name_of_the_host_where_it_is_known():
+    text = "NVRM: Xid (PCI:0002:00:00): 78, Guest driver is incompatible with host driver"
+
+    assert "--limit HOST " in gpu_explain(text)[0]["fix"]
+    assert "--limit gpu1 " in gpu_explain(text, node(), host="gpu1")[0]["fix"]
+
+
+def test_unknown_texts_have_no_finding():
+    assert gpu_explain("") == []
+    assert gpu_explain("a text about something else") == []
+
+
+def test_the_worst_comes_first():
+    warning = "NVRM: Xid (PCI:0000:05:00): 63, Row Remapper: New row marked for remapping"
+    found = gpu_explain(f"{warning}\n{LOST}")
+
+    severities = [one["severity"] for one in found]
+    assert severities == sorted(severities, key=["error", "warning", "info"].index)
+
+
+def test_secrets_and_control_codes_do_not_come_out():
+    (found,) = gpu_explain(f"{LOST} \x1b[2J https://user:hunter22@mirror.example/")
+
+    assert "hunter22" not in str(found) and "\x1b" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "told"),
+    [
+        (b"bytes", None, "is a bytes, not a text"),
+        (["a", "list"], None, "is a list, not a text"),
+        ("a text", {"gpus": []}, "are not a fact gpu_node"),
+        ("a text", "facts", "are not a fact gpu_node"),
+    ],
+)
+def test_other_values_are_refused_with_the_next_step(text, facts, told):
+    with pytest.raises(AnsibleFilterError, match=told) as error:
+        gpu_explain(text, facts)
+    assert "Next step: Give" in str(error.value)
+
+
+def explained(**options):
+    task = SimpleNamespace(args=options, async_val=0, check_mode=False, diff=False, no_log=False)
+    shell = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+    action = ActionModule(task, shell, None, None, None, None)
+    return action.run(task_vars={"inventory_dir": None})
+
+
+def test_a_file_is_explained_whatever_its_bytes(tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_bytes(b"\xff\x00 odd bytes\n" + LOST.encode())
+    result = explained(file=str(log))
+
+    assert result["changed"] is False
+    assert [one["code"] for one in result["findings"]] == ["gpu_lost"]
+    assert result["rows"][0]["notes"][0].startswith("gpu_lost: ")
+
+
+def test_a_file_that_is_not_read(tmp_path):
+    with pytest.raises(AnsibleActionFail, match=r"my_variable: .* is not on the controller"):
+        explained(file=str(tmp_path / "missing"), variable="my_variable")
+    with pytest.raises(AnsibleActionFail, match="is not a regular file"):
+        explained(file=str(tmp_path))
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        os.truncate(file.fileno(), 65 << 20)
+    with pytest.raises(AnsibleActionFail, match=r"has 65 MiB, and 64 MiB are read at most"):
+        explained(file=str(large))
