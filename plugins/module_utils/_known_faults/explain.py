@@ -23,8 +23,18 @@ from .common import missing_licence
 from .decide import decided, possible
 from .driver import diagnose
 from .evidence_types import Evidence, Gpu
-from .matching import compiled, cut, evidence, filled_in, finding, groups, matches
+from .matching import (
+    all_matches,
+    compiled,
+    covered,
+    evidence,
+    filled_in,
+    finding,
+    groups,
+    with_covered,
+)
 from .predicates import Facts, holds
+from .reader import read
 from .rules.containers import BUSY, CUDA_CONDITION, CUDA_RUNTIME, UNSUPPORTED
 from .rules.tables import FAILURES, SUCCESSES
 from .types import Rule
@@ -58,13 +68,14 @@ def explain(
     :param seen: what the caller knows of the text, by the name of a predicate.
     :param data: the tables of CUDA.
     """
-    text = cut(text)
+    text = read(text)
     facts = facts or {}
     findings: dict[str, Finding] = {}
     known = seen or {}
-    found = matches(text, _RULES, lambda row: holds(row.when, facts, known) is not False)
+    matched = all_matches(text, _RULES, lambda row: holds(row.when, facts, known) is not False)
+    found = [(row, match) for row, match in matched if not covered(row, matched)]
     for row, match, others in decided(found, facts, known):
-        one = _finding(row, match, text, facts, data)
+        one = with_covered(_finding(row, match, text, facts, data), row, matched)
         one = one if one.severity else replace(one, severity=row.severity)
         findings.setdefault(one.code, possible(one, others) if others else one)
     return list(findings.values())
@@ -72,7 +83,7 @@ def explain(
 
 def successes(text: str) -> list[Finding]:
     """Return the messages of success in a text: ``plugin_registered``, ``test_passed``."""
-    text = cut(text)
+    text = read(text)
     found = ((row, pattern.search(text)) for row, pattern in _GOOD)
     return [
         Finding(row.code, filled_in(row.cause, match), evidence(text, match), details=groups(match))

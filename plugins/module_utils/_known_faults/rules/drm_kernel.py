@@ -20,6 +20,8 @@ FIRMWARE_MISSING = "drm_firmware_missing"
 FIRMWARE_FAILED = "drm_firmware_failed"
 NOT_SUPPORTED = "drm_gpu_not_supported"
 PROBE_FAILED = "drm_probe_failed"
+#: Codes of a GPU that serves no more.
+RESET_FAILED, WEDGED = "drm_reset_failed", "drm_wedged"
 
 DRM = (
     Rule(
@@ -48,7 +50,8 @@ DRM = (
         "-ENOENT",
         "Linux, drivers/gpu/drm/i915/gt/uc/intel_uc_fw.c",
         READ,
-        covers=(PROBE_FAILED,),
+        covers=(PROBE_FAILED, WEDGED),
+        quotes_covered=True,
     ),
     Rule(
         NOT_SUPPORTED,

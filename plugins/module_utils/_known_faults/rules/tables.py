@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 from ..types import Rule
+from .amd_kernel import AMD
 from .containers import CONTAINER, GENERAL, LAST_RESORTS
 from .drm_kernel import DRM
+from .intel_kernel import INTEL, OTHERS
 from .kubernetes import CLUSTER
 from .nvidia_kernel import KERNEL
 
-FAILURES = (*GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *DRM, *LAST_RESORTS)
+FAILURES = (*GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *AMD, *INTEL, *DRM, *LAST_RESORTS, *OTHERS)
 
 SUCCESSES = (
     Rule(
