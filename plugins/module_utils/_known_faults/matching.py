@@ -47,13 +47,22 @@ def matches(
         match = pattern.search(text)
         if match and applies(row):
             found.append((row, match))
-    covered = {code for row, _match in found for code in row.covers}
     known = any(not row.last_resort for row, _match in found)
     return [
         (row, match)
-        for row, match in found
-        if row.code not in covered and not (known and row.last_resort)
+        for number, (row, match) in enumerate(found)
+        if not (known and row.last_resort)
+        and not any(
+            _covers(other, row, place < number) for place, (other, _one) in enumerate(found)
+        )
     ]
+
+
+def _covers(other: Rule, row: Rule, before: bool) -> bool:
+    """Return whether a row leaves another one out; of two that do so, the first one counts."""
+    if row.code not in other.covers or row.code == other.code:
+        return False
+    return before or other.code not in row.covers
 
 
 def finding(row: Rule, match: re.Match[str], text: str) -> Finding:
@@ -67,6 +76,7 @@ def finding(row: Rule, match: re.Match[str], text: str) -> Finding:
         row.severity,
         Subject(gpu=(groups(match).get("address") or "").lower()),
         fix=filled_in(row.fix, match),
+        confidence=row.confidence,
     )
 
 

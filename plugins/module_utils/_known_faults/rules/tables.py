@@ -11,8 +11,9 @@ from .containers import CONTAINER, GENERAL, LAST_RESORTS
 from .drm_kernel import DRM
 from .kubernetes import CLUSTER
 from .nvidia_kernel import KERNEL
+from .xids import XID_RULES
 
-FAILURES = (*GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *DRM, *LAST_RESORTS)
+FAILURES = (*GENERAL, *CONTAINER, *CLUSTER, *XID_RULES, *KERNEL, *DRM, *LAST_RESORTS)
 
 SUCCESSES = (
     Rule(
