@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from .._core.finding import Finding
 from .._known_faults.explain import explain
-from .._nvidia.xids import XIDS, Xid, in_line, look_up, sxid_severity
+from .._nvidia.xids import XIDS, Xid, in_line, look_up
 from .._nvidia.xids_data import ERROR, FOLLOW, INFO, PROGRAM, RECOVERY, WARNING
 from .data import FOLLOWERS, FOLLOWS_WITHIN, RECOVERY_ACTIONS, RECOVERY_XID
 from .types import Event, Judged, shown_time
@@ -203,17 +203,11 @@ def judge_switches(events: Sequence[Event]) -> list[Judged]:
     for event in events:
         if event.kind != "sxid" or event.boot != 0:
             continue
-        otherwise = Finding(
-            "nvswitch_event",
-            f"The NVSwitch {event.address} had an error (SXid {event.number}).",
-            next_step="Check the log of the fabric manager (/var/log/fabricmanager.log); what "
-            "the number means, its user guide says (appendix D).",
-        )
-        finding = next(iter(explain(event.sample)), otherwise)
+        finding = explain(event.sample)[0]
         found.append(
             Judged(
                 replace(finding, evidence=describe(event)),
-                sxid_severity(event.number, event.sample),
+                finding.severity,
                 event.address,
                 (),
                 event.count,

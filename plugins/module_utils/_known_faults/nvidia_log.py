@@ -83,9 +83,10 @@ def switch_error(found: Finding, text: str) -> Finding:
     # A line with Data has numbers only; another line of the error has its words.
     shown = min(lines[address, number], key=lambda one: one["line"].startswith("Data "))
     words = "" if shown["line"].startswith("Data ") else f": {shown['line'][:120]}"
-    kind = {ERROR: "a fatal error", INFO: "an error that is not fatal"}.get(severity, "an error")
+    kind = "an error that is not fatal" if severity == INFO else "an error"
     return replace(
         found,
+        code=found.code if severity == ERROR else "nvswitch_event",
         cause=f"The NVSwitch {address} had {kind} (SXid {number}){words}.",
         evidence=shown.group()[:320],
         next_step=sxid_next_step(severity),

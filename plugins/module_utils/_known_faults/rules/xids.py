@@ -66,22 +66,6 @@ def _xid(
 
 
 XID_RULES = (
-    Rule(
-        "recovery_action",
-        r"\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{4,16})[^)\n]{0,40}\): 154, [^\n]{0,60}?recovery "
-        r"action changed from 0x[0-9a-f]{1,8} \([^)\n]{0,60}\) to 0x[0-9a-f]{1,8} "
-        r"\((?!None\))(?P<action>[^)\n]{1,60})\)",
-        _KERNEL,
-        "The driver says what GPU {address} needs after an error before it (Xid 154): {action}.",
-        "Drain the node and do that. The Xid before it in the kernel's log (dmesg | grep Xid) is "
-        "the error.",
-        "NVRM: Xid (PCI:0018:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node "
-        "Reboot Required)",
-        "github.com/leptonai/gpud: components/accelerator/nvidia/xid/kmsg_test.go",
-        READ,
-        # It overrides what the Xid before it calls for.
-        covers=("gpu_needs_reset",),
-    ),
     _xid(
         "gpu_memory_error",
         (48, 95),
@@ -173,6 +157,22 @@ XID_RULES = (
         f"{_GPU} had an error after which it has to be reset (Xid {{number}}).",
         RESET_STEP,
         "NVRM: Xid (PCI:0000:05:00): 62, pid='<unknown>', name=<unknown>, 0000(0000) 00000000",
+    ),
+    Rule(
+        "recovery_action",
+        r"\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{4,16})[^)\n]{0,40}\): 154, [^\n]{0,60}?recovery "
+        r"action changed from 0x[0-9a-f]{1,8} \([^)\n]{0,60}\) to 0x[0-9a-f]{1,8} "
+        r"\((?!None\))(?P<action>[^)\n]{1,60})\)",
+        _KERNEL,
+        "The driver says what GPU {address} needs after an error before it (Xid 154): {action}.",
+        "Drain the node and do that. The Xid before it in the kernel's log (dmesg | grep Xid) is "
+        "the error.",
+        "NVRM: Xid (PCI:0018:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node "
+        "Reboot Required)",
+        "github.com/leptonai/gpud: components/accelerator/nvidia/xid/kmsg_test.go",
+        READ,
+        # It overrides what the Xid before it calls for.
+        covers=("gpu_needs_reset",),
     ),
     Rule(
         SWITCH,
