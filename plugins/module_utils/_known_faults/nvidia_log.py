@@ -158,7 +158,9 @@ def unsupported(row: Rule, text: str, evidence: str) -> Finding:
     )
 
 
-def _by_open(match: re.Match[str], what: str, kind: str, evidence: str) -> tuple[str, str, str, str]:
+def _by_open(
+    match: re.Match[str], what: str, kind: str, evidence: str
+) -> tuple[str, str, str, str]:
     """Return code, cause, evidence and next step if the open kernel modules reject a GPU."""
     if match["virtual"]:
         return (

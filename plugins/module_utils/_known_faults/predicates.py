@@ -62,12 +62,20 @@ def _driver_agrees(facts: Facts) -> Answer:
 
 
 def _module_of_disk_loaded(facts: Facts) -> Answer:
-    """Whether the module on the disk is the one that is loaded, so that a reboot changes nothing."""
+    """Whether the module on the disk is the loaded one, so that a reboot changes nothing."""
     driver = _part(facts, "driver")
     loaded, installed = driver.get("loaded"), driver.get("installed")
     if not loaded or not installed:
         return None
     return bool(loaded == installed)
+
+
+def _has_nvswitch(facts: Facts) -> Answer:
+    """Whether the node has NVSwitches, or the bridges by which those of NVLink 5 are reached."""
+    counts = [facts.get(name) for name in ("nvswitches", "nvswitch_bridges")]
+    if any(counts):
+        return True
+    return None if None in counts else False
 
 
 def _unlicensed(facts: Facts) -> Answer:
@@ -91,6 +99,7 @@ def _just_started(facts: Facts) -> Answer:
 PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
     "driver_agrees": _driver_agrees,
     "module_of_disk_loaded": _module_of_disk_loaded,
+    "has_nvswitch": _has_nvswitch,
     "vgpu_unlicensed": _unlicensed,
     "just_started": _just_started,
 }

@@ -130,7 +130,9 @@ def in_line(number: int, text: str, table: Mapping[int, Xid] = XIDS) -> Xid:
     if xid.action == data.NVLINK5:
         if _NON_FATAL.search(text):
             severity = WARNING if _BY_XID_154.search(text) else INFO
-            return replace(xid, action=data.LATER if severity == WARNING else data.IGNORE, severity=severity)
+            return replace(
+                xid, action=data.LATER if severity == WARNING else data.IGNORE, severity=severity
+            )
         if _link_event_is_none(text):
             return replace(xid, action=data.IGNORE, severity=INFO)
         if _FATAL.search(text):

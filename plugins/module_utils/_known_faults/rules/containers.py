@@ -9,6 +9,7 @@ Each row names its source. Rows are in order of precedence, the most specific on
 
 from __future__ import annotations
 
+from ..._core.finding import ERROR, WARNING
 from ..._nvidia.xids_data import REBOOT_STEP
 from ..types import Rule
 from .nvidia_kernel import MISMATCHES
@@ -23,6 +24,27 @@ CUDA_CONDITION = "unmet_requirement"
 CUDA_RUNTIME = "cuda_driver_insufficient"
 #: In a guest whose virtual GPU has no licence, that is the cause.
 BUSY = "gpu_busy"
+
+
+def _fabric_nothing_to_do(
+    cause: str, next_step: str, when: tuple[str, ...], severity: str = ERROR, fix: str = ""
+) -> Rule:
+    return Rule(
+        "fabric_nothing_to_do",
+        r"NV_WARN_NOTHING_TO_DO",
+        "the log of NVIDIA's fabric manager",
+        cause,
+        next_step,
+        "request to query NVSwitch device information from NVSwitch driver failed with "
+        "error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
+        "github.com/data-infra/cube-studio/issues/29",
+        severity=severity,
+        when=when,
+        family="fabric_nothing_to_do",
+        fix=fix,
+        covers=("fabric_not_ready",),
+    )
+
 
 GENERAL = (
     Rule(
@@ -79,20 +101,19 @@ GENERAL = (
         "github.com/akash-network/website/pull/632",
         covers=("fabric_not_ready",),
     ),
-    Rule(
-        "fabric_nothing_to_do",
-        r"NV_WARN_NOTHING_TO_DO",
-        "the log of NVIDIA's fabric manager",
-        "The fabric manager found no NVSwitch: this machine has none, or it is a board with NVLink "
-        "5 (B200, B300) and what reaches its switches is missing.",
-        "Without NVSwitches: systemctl disable --now nvidia-fabricmanager "
-        "(nvidia_driver_fabric: false). On B200 and B300: install nvlsm and infiniband-diags, and "
-        "modprobe ib_umad (linux-modules-extra-<kernel> on Ubuntu has it); role nvidia_driver does "
-        "it.",
-        "request to query NVSwitch device information from NVSwitch driver failed with "
-        "error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
-        "github.com/data-infra/cube-studio/issues/29",
-        covers=("fabric_not_ready",),
+    _fabric_nothing_to_do(
+        "The fabric manager found no NVSwitch: it is a board with NVLink 5 (B200, B300), and what "
+        "reaches its switches is missing.",
+        "Install nvlsm and infiniband-diags, and modprobe ib_umad (linux-modules-extra-<kernel> on "
+        "Ubuntu has it); role nvidia_driver does it.",
+        ("has_nvswitch",),
+    ),
+    _fabric_nothing_to_do(
+        "The fabric manager found no NVSwitch: this machine has none and needs no fabric manager.",
+        "Turn it off: systemctl disable --now nvidia-fabricmanager (nvidia_driver_fabric: false).",
+        ("not has_nvswitch",),
+        severity=WARNING,
+        fix="nvidia_driver_fabric: false; systemctl disable --now nvidia-fabricmanager",
     ),
     Rule(
         "fabric_not_ready",

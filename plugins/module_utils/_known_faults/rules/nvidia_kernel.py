@@ -84,7 +84,8 @@ MISMATCHES = (
         "the project's own collection of failure texts",
     ),
     _mismatch(
-        "The module on the disk is of the version that is loaded, and the driver's libraries are of "
+        "The module on the disk is of the version that is loaded, and the driver's libraries are "
+        "of "
         "another one: no module of their version was built or installed for this kernel, and the "
         "next boot loads the same one again.",
         "Check dkms status and modinfo nvidia. Build and install the module of the libraries' "
@@ -114,7 +115,8 @@ KERNEL = (
         GPU_UNSUPPORTED,
         # "installed in this system has / fallen off the bus" (osapi.c) is another failure.
         # A vGPU and a host of vGPUs have words of their own there (lines 3733, 3699 of 595.45.04).
-        rf"The NVIDIA v?GPU [^\n]{{4,80}}?{_GAP}installed in this (?:vGPU host )?system{_GAP}is not "
+        rf"The NVIDIA v?GPU [^\n]{{4,80}}?{_GAP}installed in this (?:vGPU host )?system{_GAP}is "
+        rf"not "
         r"supported",
         _KERNEL,
         "The driver does not support a GPU of this node: a virtual GPU with the driver of whole "
@@ -146,24 +148,26 @@ KERNEL = (
     ),
     Rule(
         WRONG_MODULES,
-        r"\b(?P<module>\w{2,40}): module using GPL-only symbols uses symbols from proprietary module "
+        r"\b(?P<module>\w{2,40}): module using GPL-only symbols uses symbols from proprietary "
+        r"module "
         r"nvidia\b",
         _KERNEL,
         "The kernel refuses the module {module}: it uses symbols of the kernel that are for free "
         "modules only, together with those of the proprietary module nvidia.",
-        "Install the driver with its open kernel modules (nvidia_driver_kernel_module: open), which "
+        "Install the driver with its open kernel modules (nvidia_driver_kernel_module: open), "
+        "which "
         "{module} needs.",
         "nvidia_fs: module using GPL-only symbols uses symbols from proprietary module nvidia.",
         "github.com/NVIDIA/gds-nvidia-fs/issues/41",
         _CASES_READ,
-        covers=("module_for_other_kernel",),
     ),
     Rule(
         SECURE_BOOT,
         r"could not insert '?nvidia\w{0,20}'?: Operation not permitted",
         "modprobe",
         "The kernel does not permit that NVIDIA's module is loaded: it accepts signed modules only "
-        "(Secure Boot, or kernel lockdown in the mode integrity), or the command runs in a container "
+        "(Secure Boot, or kernel lockdown in the mode integrity), or the command runs in a "
+        "container "
         "without the right to load modules.",
         "Check cat /sys/kernel/security/lockdown and mokutil --sb-state. Where modules must be "
         "signed: sign it with a key that the kernel trusts, or use the distribution's signed "
@@ -217,7 +221,8 @@ KERNEL = (
         r"unexpected WPR2 already up(?:.{0,1000}?GPU (?P<address>[0-9a-f:.]{7,16}): RmInitAdapter "
         r"failed)?",
         _KERNEL,
-        "The GPU {address} does not start, because its GSP is still in the state of an earlier run: "
+        "The GPU {address} does not start, because its GSP is still in the state of an earlier "
+        "run: "
         "it has to be reset.",
         f"{RESET_STEP} If that does not help, power the node off and on.",
         "NVRM: GPU6 _kgspBootGspRm: unexpected WPR2 already up, cannot proceed with booting GSP",
@@ -229,7 +234,8 @@ KERNEL = (
         "gpu_needs_reset",
         r"Reset required \[NV_ERR_RESET_REQUIRED\]",
         _KERNEL,
-        "NVIDIA's driver refuses work on a GPU that has to be reset before (NV_ERR_RESET_REQUIRED); "
+        "NVIDIA's driver refuses work on a GPU that has to be reset before "
+        "(NV_ERR_RESET_REQUIRED); "
         "programs report a busy or unavailable device.",
         f"nvidia-smi -q -d RECOVERY names the GPU. {RESET_STEP}",
         "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] "
@@ -239,7 +245,8 @@ KERNEL = (
     ),
     Rule(
         "gpu_init_failed",
-        r"(?:GPU (?P<address>[0-9a-f:.]{7,16}): RmInitAdapter failed!.{0,2000}?)?failed to wait for "
+        r"(?:GPU (?P<address>[0-9a-f:.]{7,16}): RmInitAdapter failed!.{0,2000}?)?failed to wait "
+        r"for "
         r"GFW[_ ]boot",
         _KERNEL,
         "The card's own boot firmware (GFW, of its VBIOS) did not end, so that the driver cannot "
@@ -247,7 +254,8 @@ KERNEL = (
         "guest: the card was not reset by its host.",
         "Drain the node and power it off and on. If it comes again: power and seat of the card, "
         "another slot, an update of the VBIOS, then the card itself.",
-        "NVRM: kgspWaitForGfwBootOk_TU102: failed to wait for GFW boot complete: 0x65 VBIOS version "
+        "NVRM: kgspWaitForGfwBootOk_TU102: failed to wait for GFW boot complete: 0x65 VBIOS "
+        "version "
         "94.02.59.00.05",
         f"{_OGKM}789",
         _CASES_READ,
@@ -278,7 +286,8 @@ KERNEL = (
         _KERNEL,
         "The driver finds no file of its GSP firmware.",
         "Check ls /lib/firmware/nvidia: it needs gsp_*.bin of the driver's very version "
-        "(nvidia-firmware-*, nvidia-gsp-firmware or the driver's own package), in the initramfs too "
+        "(nvidia-firmware-*, nvidia-gsp-firmware or the driver's own package), in the initramfs "
+        "too "
         "where that has the module.",
         "NVRM: RmFetchGspRmImages: No firmware image found",
         f"{_OGKM}943",
@@ -340,6 +349,17 @@ KERNEL = (
         f"{_MODULES}src/nvidia/arch/nvalloc/unix/src/osinit.c, kernel-open/nvidia/nv.c",
         READ,
         covers=("no_devices", "gpu_probe_failed"),
+    ),
+    Rule(
+        "driver_message",
+        r"(?:\bGPU (?P<address>[0-9a-f:.]{4,16}): )?RmInitAdapter failed!(?! \(0x)",
+        _KERNEL,
+        "NVIDIA's driver could not start the GPU {address}, and names no code of the error.",
+        "Check: dmesg | grep -i -e NVRM -e Xid.",
+        "NVRM: GPU 0000:00:05.0: RmInitAdapter failed!",
+        f"{_MODULES}src/nvidia/arch/nvalloc/unix/src/osinit.c",
+        READ,
+        last_resort=True,
     ),
     Rule(
         "gpu_probe_failed",

@@ -116,8 +116,10 @@ XID_RULES = (
         _LINE + r"(?P<number>14[4-9]|150)\b, (?:pid=[^\n]{1,80}?, )?(?P<unit>\w{2,24}) Non-?fatal"
         r"(?:[^\n]{0,24}?\bLink (?P<link>\d{1,3}))?",
         _KERNEL,
-        f"{_GPU} had an error on NVLink that is not fatal (Xid {{number}}, {{unit}}, link {{link}}).",
-        "If an Xid 154 follows, do what it names. Without one, where programs on several GPUs hang: "
+        f"{_GPU} had an error on NVLink that is not fatal (Xid {{number}}, {{unit}}, link "
+        f"{{link}}).",
+        "If an Xid 154 follows, do what it names. Without one, where programs on several GPUs "
+        "hang: "
         "check nvidia-smi nvlink -s and -e, and the fabric manager's log, and start the program "
         "again.",
         "NVRM: Xid (PCI:0000:c5:00): 145, RLW_SRC_TRACK Nonfatal XC1 i0 Link 17 (0x04084507 "
