@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
     ERROR,
+    INFO,
     LIKELY,
     SEVERITIES,
     Finding,
@@ -77,7 +78,7 @@ def _shown(found: Finding, host: str) -> dict[str, Any]:
 
 
 def _fix(found: Finding, host: str) -> str:
-    if found.alternatives:
+    if found.alternatives or found.severity == INFO:
         return ""
     seen = Observed(
         *(found.code, Subject(host, found.subject.gpu), found.severity or ERROR, MODULE),

@@ -237,6 +237,7 @@ _OF_GPU = (
     Cause("gpu_init_failed", GPU, (BUS, MODULE, GPU), fix=REBOOT),
     Cause("gpu_probe_failed", GPU, (BUS, MODULE, GPU)),
     Cause("driver_message", GPU, (BUS, MODULE, GPU)),
+    Cause("driver_oops", GPU, (BUS,), fix=REBOOT),
     Cause("xid_again", GPU, (BUS, GPU)),
     Cause("xid_history", GPU, (BUS, GPU)),
     Cause("gpu_values_unreadable", GPU, (BUS, MODULE, GPU)),

@@ -44,8 +44,7 @@ def matches(
 
     :param applies: whether a row is possible by what else is known; others cover no row.
     """
-    found = all_matches(text, rules, applies)
-    return [(row, match) for row, match in found if not covered(row, found)]
+    return uncovered(all_matches(text, rules, applies))
 
 
 def all_matches(
@@ -60,11 +59,26 @@ def all_matches(
     return found
 
 
-def covered(row: Rule, found: Sequence[tuple[Rule, re.Match[str]]]) -> bool:
-    """Return whether other rows that a text has say more than a row does."""
-    if row.last_resort and any(not other.last_resort for other, _match in found):
-        return True
-    return any(row.code in other.covers and row.code != other.code for other, _match in found)
+def uncovered(
+    found: Sequence[tuple[Rule, re.Match[str]]],
+) -> list[tuple[Rule, re.Match[str]]]:
+    """Return the rows of which no other row says more."""
+    known = any(not row.last_resort for row, _match in found)
+    return [
+        (row, match)
+        for number, (row, match) in enumerate(found)
+        if not (known and row.last_resort)
+        and not any(
+            _covers(other, row, place < number) for place, (other, _one) in enumerate(found)
+        )
+    ]
+
+
+def _covers(other: Rule, row: Rule, before: bool) -> bool:
+    """Return whether a row leaves another one out; of two that do so, the first one counts."""
+    if row.code not in other.covers or row.code == other.code:
+        return False
+    return before or other.code not in row.covers
 
 
 def finding(row: Rule, match: re.Match[str], text: str) -> Finding:

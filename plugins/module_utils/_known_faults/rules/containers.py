@@ -9,25 +9,42 @@ Each row names its source. Rows are in order of precedence, the most specific on
 
 from __future__ import annotations
 
+from ..._core.finding import ERROR, WARNING
 from ..._nvidia.xids_data import REBOOT_STEP
 from ..types import Rule
+from .nvidia_kernel import MISMATCHES
 
 _NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
 _RUNTIME_STEP = (
     "Run kubegpu.nodes.site (or the role nvidia_container_toolkit) for this node: it installs the "
     "toolkit and configures the runtimes."
 )
-_REBOOT = (
-    "Reboot the node, or stop what uses the GPUs and reload the module (modprobe -r nvidia_uvm "
-    "nvidia_drm nvidia_modeset nvidia, then modprobe nvidia). Hold the packages, so that it does "
-    "not happen again: nvidia_driver_hold: true."
-)
 
 CUDA_CONDITION = "unmet_requirement"
 CUDA_RUNTIME = "cuda_driver_insufficient"
-UNSUPPORTED = "gpu_unsupported"
 #: In a guest whose virtual GPU has no licence, that is the cause.
 BUSY = "gpu_busy"
+
+
+def _fabric_nothing_to_do(
+    cause: str, next_step: str, when: tuple[str, ...], severity: str = ERROR, fix: str = ""
+) -> Rule:
+    return Rule(
+        "fabric_nothing_to_do",
+        r"NV_WARN_NOTHING_TO_DO",
+        "the log of NVIDIA's fabric manager",
+        cause,
+        next_step,
+        "request to query NVSwitch device information from NVSwitch driver failed with "
+        "error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
+        "github.com/data-infra/cube-studio/issues/29",
+        severity=severity,
+        when=when,
+        family="fabric_nothing_to_do",
+        fix=fix,
+        covers=("fabric_not_ready",),
+    )
+
 
 GENERAL = (
     Rule(
@@ -84,20 +101,19 @@ GENERAL = (
         "github.com/akash-network/website/pull/632",
         covers=("fabric_not_ready",),
     ),
-    Rule(
-        "fabric_nothing_to_do",
-        r"NV_WARN_NOTHING_TO_DO",
-        "the log of NVIDIA's fabric manager",
-        "The fabric manager found no NVSwitch: this machine has none, or it is a board with NVLink "
-        "5 (B200, B300) and what reaches its switches is missing.",
-        "Without NVSwitches: systemctl disable --now nvidia-fabricmanager "
-        "(nvidia_driver_fabric: false). On B200 and B300: install nvlsm and infiniband-diags, and "
-        "modprobe ib_umad (linux-modules-extra-<kernel> on Ubuntu has it); role nvidia_driver does "
-        "it.",
-        "request to query NVSwitch device information from NVSwitch driver failed with "
-        "error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
-        "github.com/data-infra/cube-studio/issues/29",
-        covers=("fabric_not_ready",),
+    _fabric_nothing_to_do(
+        "The fabric manager found no NVSwitch: it is a board with NVLink 5 (B200, B300), and what "
+        "reaches its switches is missing.",
+        "Install nvlsm and infiniband-diags, and modprobe ib_umad (linux-modules-extra-<kernel> on "
+        "Ubuntu has it); role nvidia_driver does it.",
+        ("has_nvswitch",),
+    ),
+    _fabric_nothing_to_do(
+        "The fabric manager found no NVSwitch: this machine has none and needs no fabric manager.",
+        "Turn it off: systemctl disable --now nvidia-fabricmanager (nvidia_driver_fabric: false).",
+        ("not has_nvswitch",),
+        severity=WARNING,
+        fix="nvidia_driver_fabric: false; systemctl disable --now nvidia-fabricmanager",
     ),
     Rule(
         "fabric_not_ready",
@@ -201,16 +217,7 @@ GENERAL = (
         "NVIDIA_DRIVER_CAPABILITIES has utility.",
         'exec: "nvidia-smi": executable file not found in $PATH',
     ),
-    Rule(
-        "driver_library_mismatch",
-        r"driver/library version mismatch|NVRM: API mismatch",
-        "nvidia-smi, nvidia-container-cli, the kernel",
-        "The module that is loaded and the driver's libraries are of different versions: the "
-        "packages were upgraded under a loaded module.",
-        _REBOOT,
-        "Failed to initialize NVML: Driver/library version mismatch",
-        covers=_NO_NVML,
-    ),
+    *MISMATCHES,
     Rule(
         "nvml_unknown_error",
         r"Failed to initialize NVML: Unknown Error",
@@ -457,22 +464,6 @@ GENERAL = (
         "Upgrade the container toolkit to 1.8 or later.",
         "nvidia-container-cli: container error: cgroup subsystem devices not found: unknown",
         "libnvidia-container's own words",
-    ),
-    Rule(
-        UNSUPPORTED,
-        # "installed in this system has / fallen off the bus" (osapi.c) is another failure.
-        # A vGPU and a host of vGPUs have words of their own there (lines 3733, 3699 of 595.45.04).
-        r"The NVIDIA v?GPU .{0,80}?(?:\n.{0,40}?)?installed in this (?:vGPU host )?system is not "
-        r"supported",
-        "the kernel's log",
-        "The driver does not support a GPU of this node: a virtual GPU with the driver of whole "
-        "ones, or a GPU that is too old or too new for the branch.",
-        "Run kubegpu.nodes.plan for this node: it names the driver that the GPU needs.",
-        "NVRM: The NVIDIA GPU 0000:00:07.0 (PCI ID: 10de:2236)\n"
-        "NVRM: installed in this system is not supported by the\n"
-        "NVRM: NVIDIA 535.129.03 driver release.",
-        covers=("no_devices",),
-        driver=True,
     ),
     Rule(
         "no_devices",

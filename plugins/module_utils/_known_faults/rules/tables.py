@@ -13,8 +13,12 @@ from .drm_kernel import DRM
 from .intel_kernel import INTEL, OTHERS
 from .kubernetes import CLUSTER
 from .nvidia_kernel import KERNEL
+from .xids import XID_RULES
 
-FAILURES = (*GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *AMD, *INTEL, *DRM, *LAST_RESORTS, *OTHERS)
+FAILURES = (
+    *(*GENERAL, *CONTAINER, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM),
+    *(*LAST_RESORTS, *OTHERS),
+)
 
 SUCCESSES = (
     Rule(

@@ -562,6 +562,10 @@ NODE["disk_full"] = (
     lambda: without_module(Evidence(output="cp: error writing 'x': No space left on device")),
     "disk_full",
 )
+NODE["driver_oops"] = (
+    lambda: ill("RIP: 0010:nvidia_vma_access+0x2f/0x2f0 [nvidia]"),
+    "driver_oops",
+)
 NODE["driver_message"] = (
     lambda: ill(
         "NVRM: GPU 0000:00:05.0: RmInitAdapter failed!",

@@ -391,7 +391,8 @@ def test_state_and_event_of_one_code_are_one_finding():
     ("line", "severity", "code"),
     [
         ("20034, Fatal, Link 30 LTSSM Fault Up", "error", "nvswitch_error"),
-        ("12028, Non-fatal, Link 32 egress non-posted PRIV error", "info", "nvswitch_event"),
+        ("12028, Non-fatal, Link 32 egress non-posted PRIV error", "error", "nvswitch_error"),
+        ("22013, Non-fatal, Link 44 Minion Link DLREQ interrupt", "info", "nvswitch_event"),
         ("10004, Non-fatal, Host_thermal_event", "warning", "nvswitch_event"),
     ],
 )

@@ -73,15 +73,15 @@ LINES = [
     ),
     (
         "NVRM: GPU 0000:18:00.0: GPU has fallen off the bus.",
-        ("driver", "0000:18:00.0", 0, "fallen off the bus", (), ()),
+        ("driver", "0000:18:00.0", 0, "gpu_lost", (), ()),
     ),
     (
         "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x26:0xffff:1482)",
-        ("driver", "0000:01:00.0", 0, "RmInitAdapter failed!", (), ()),
+        ("driver", "0000:01:00.0", 0, "gpu_init_failed", (), ()),
     ),
     (
         "NVRM: The NVIDIA probe routine was not called for 1 device(s).",
-        ("driver", "", 0, "NVIDIA probe routine was not called for", (), ()),
+        ("driver", "", 0, "gpu_probe_failed", (), ()),
     ),
     (
         "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
