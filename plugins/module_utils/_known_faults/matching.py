@@ -67,6 +67,7 @@ def finding(row: Rule, match: re.Match[str], text: str) -> Finding:
         row.severity,
         Subject(gpu=(groups(match).get("address") or "").lower()),
         fix=filled_in(row.fix, match),
+        confidence=row.confidence,
     )
 
 

@@ -30,6 +30,8 @@ class Rule:
         for one, it counts alone; if they decide for none, the finding is possible only and names
         the others. Empty: a rule without alternatives.
     :param fix: a command or variables.
+    :param confidence: ``possible`` where a message has several causes and no fact decides; the
+        cause names them.
     :param covers: codes that are left out if this one is found.
     :param driver: whether the driver's diagnosis can find the cause in the rest of the text.
     :param last_resort: whether it applies only if nothing else is found.
@@ -49,6 +51,7 @@ class Rule:
     when: tuple[str, ...] = ()
     family: str = ""
     fix: str = ""
+    confidence: str = ""
     covers: tuple[str, ...] = ()
     driver: bool = False
     last_resort: bool = False

@@ -19,7 +19,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.gpu_burn
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.nvbandwidth import (
     read_bandwidth,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.printed import find_object
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import (
     shorten as shorten_message,
 )
@@ -43,6 +42,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log i
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
     beside_document,
     without_processes,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents.printed import (
+    find_object,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import (
     explain,

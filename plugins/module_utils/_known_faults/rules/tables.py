@@ -11,8 +11,9 @@ from .containers import CONTAINER, GENERAL, LAST_RESORTS
 from .drm_kernel import DRM
 from .kubernetes import CLUSTER
 from .nvidia_kernel import KERNEL
+from .tests_of_gpus import LAST_OF_TESTS, SLURM, TESTS
 
-FAILURES = (*GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *DRM, *LAST_RESORTS)
+FAILURES = (*GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *DRM, *TESTS, *SLURM, *LAST_RESORTS, *LAST_OF_TESTS)
 
 SUCCESSES = (
     Rule(
