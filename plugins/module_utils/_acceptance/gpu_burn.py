@@ -9,6 +9,7 @@ from __future__ import annotations
 from .._core.finding import Finding
 from .._known_faults.documents.gpu_burn import LOOK, not_run, read_document
 from .._known_faults.documents.types import Judged
+from .causes import with_causes
 from .types import ProgramResult
 
 
@@ -21,7 +22,8 @@ def read_burn(text: str, rc: int | None, errors: str, expected: int) -> ProgramR
     """
     burn = read_document(text, errors)
     if not burn.ran:
-        return ProgramResult(judged=(Judged(not_run(burn, f" and {_how(rc)}")),))
+        ended = not_run(burn, f" and {_how(rc)}")
+        return ProgramResult(judged=tuple(with_causes(ended, text, errors)))
     judged = list(burn.judged)
     wanted = max(expected, burn.counted)
     if burn.complete < wanted:

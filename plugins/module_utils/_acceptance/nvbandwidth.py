@@ -24,6 +24,7 @@ from .._known_faults.documents.nvbandwidth import (
     unmeasured,
 )
 from .._known_faults.documents.types import Judged
+from .causes import with_causes
 from .data import BANDWIDTH_TESTS, BELOW_TWINS, FEWEST_TWINS, PAIRS
 from .types import ProgramResult
 
@@ -48,7 +49,9 @@ def read_bandwidth(
     run = read_document(text, errors)
     if not run.cases:
         said = run.error or errors or text
-        return ProgramResult(judged=(run.wrong or Judged(_not_run(rc, said)),))
+        if run.wrong:
+            return ProgramResult((run.wrong,))
+        return ProgramResult(tuple(with_causes(_not_run(rc, said), text, errors)))
     judged = [run.wrong] if run.wrong else [reported(run.error)] if run.error else []
     values: dict[str, Mapping[str, float]] = {}
     skipped = []

@@ -89,7 +89,7 @@ def read_tests(diag: Object, data: Object, level: int) -> Diag:
     seen = Diag()
     categories = diag["test_categories"]
     # Only the first level has no other tests.
-    first = level == 1 or not level and all(map(_of_software, categories))
+    first = level == 1 or (not level and all(map(_of_software, categories)))
     for category in categories:
         # DCGM 3 has null between its tests.
         for test in filter(None, category["tests"]):

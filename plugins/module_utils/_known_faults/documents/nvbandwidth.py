@@ -60,7 +60,7 @@ def read_document(text: str, errors: str = "") -> Bandwidth:
     :param errors: standard error.
     """
     try:
-        data = (find_object(text, _ROOT) or {})[_ROOT]
+        data = (_object(text) or {})[_ROOT]
         cases = {str(one["name"]): one for one in data["testcases"]} if data else {}
     except (KeyError, TypeError):
         data, cases = None, {}
@@ -70,6 +70,10 @@ def read_document(text: str, errors: str = "") -> Bandwidth:
     # What its JSON says is shorter than the JSON itself.
     wrong = _wrong_data(said, cases) or _wrong_data(f"{text}\n{errors}", cases)
     return Bandwidth(cases, said, wrong, printable(str(data.get("git_version") or "")))
+
+
+def _object(text: str) -> Object | None:
+    return find_object(text, _ROOT) if f'"{_ROOT}"' in text else None
 
 
 def findings(text: str) -> list[Judged] | None:

@@ -15,6 +15,7 @@ from .types import Judged
 
 # The JSON of the largest machines has less than a tenth of it.
 _MOST = 4 * 1024 * 1024
+_MOST_FINDINGS = 256
 
 
 def of_documents(text: str) -> list[Finding]:
@@ -22,7 +23,7 @@ def of_documents(text: str) -> list[Finding]:
     text = text[-_MOST:]
     found = [*_of_diag(text), *(gpu_burn.findings(text) or ())]
     found += nvbandwidth.findings(text) or ()
-    return [_finding(one) for one in found]
+    return [_finding(one) for one in found[:_MOST_FINDINGS]]
 
 
 def _of_diag(text: str) -> list[Judged]:

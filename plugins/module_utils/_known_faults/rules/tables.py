@@ -13,7 +13,17 @@ from .kubernetes import CLUSTER
 from .nvidia_kernel import KERNEL
 from .tests_of_gpus import LAST_OF_TESTS, SLURM, TESTS
 
-FAILURES = (*GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *DRM, *TESTS, *SLURM, *LAST_RESORTS, *LAST_OF_TESTS)
+FAILURES = (
+    *GENERAL,
+    *CONTAINER,
+    *CLUSTER,
+    *KERNEL,
+    *DRM,
+    *TESTS,
+    *SLURM,
+    *LAST_RESORTS,
+    *LAST_OF_TESTS,
+)
 
 SUCCESSES = (
     Rule(

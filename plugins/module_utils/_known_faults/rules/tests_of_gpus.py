@@ -38,7 +38,7 @@ TESTS = (
         "state of the GPU, and each start of a program takes longer.",
         "Enable the persistence daemon, which keeps it over reboots: systemctl enable --now "
         "nvidia-persistenced.",
-        'Persistence Mode: Persistence mode for GPU 0 is disabled. Enable persistence mode by '
+        "Persistence Mode: Persistence mode for GPU 0 is disabled. Enable persistence mode by "
         'running "nvidia-smi -i <gpuId> -pm 1 " as root.',
         "github.com/NVIDIA/NVSentinel/pull/772",
         _READ,
@@ -179,7 +179,8 @@ LAST_OF_TESTS = (
     ),
     Rule(
         "nccl_test_failed",
-        r"Test (?P<kind>CUDA|NCCL) failure (?P<place>[\w./]{1,60}:\d{1,6}) '(?P<said>[^'\n]{1,200})'",
+        r"Test (?P<kind>CUDA|NCCL) failure (?P<place>[\w./]{1,60}:\d{1,6}) "
+        r"'(?P<said>[^'\n]{1,200})'",
         "nccl-tests",
         "A program of nccl-tests ended at {place} with an error of {kind}: {said}. The text does "
         "not say whose fault it is: a release of NCCL that is older than the GPUs, the network, "
