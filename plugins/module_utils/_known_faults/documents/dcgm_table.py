@@ -88,7 +88,7 @@ def _add(tests: list[dict[str, Any]], name: str, value: str) -> None:
             _warn(tests[-1], message, value)
     elif result and (name or tests):
         if name:
-            summary = {"status": result[1], "warnings": []}
+            summary: dict[str, Any] = {"status": result[1], "warnings": []}
             tests.append({"name": name, "results": [], "test_summary": summary})
         for gpu in filter(None, re.split(r"[, ]+", result[2] or "")):
             tests[-1]["results"].append({"gpu_id": gpu, "status": result[1], "warnings": []})
