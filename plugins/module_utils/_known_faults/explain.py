@@ -19,6 +19,7 @@ from .._nvidia.cuda_releases import BUILT_IN, CudaData
 from .codes import GPU_UNSUPPORTED, MISMATCH, UNKNOWN
 from .common import missing_licence
 from .decide import decided, possible
+from .documents.read import of_documents
 from .driver import diagnose
 from .evidence_types import Evidence, Gpu
 from .matching import (
@@ -59,16 +60,22 @@ def explain(
     :param seen: what the caller knows of the text, by the name of a predicate.
     :param data: the tables of CUDA.
     """
-    text = read(text)
+    documents = of_documents(text)
+    told = "".join(f"
+{one.evidence}" for one in documents)
+    text = read(text) + told
     facts = facts or {}
     findings: dict[str, Finding] = {}
     known = seen or {}
     matched = all_matches(text, _RULES, lambda row: holds(row.when, facts, known) is not False)
     for row, match, others in decided(uncovered(matched), facts, known):
+        if row.last_resort and documents:
+            continue
         one = with_covered(_finding(row, match, text, facts, data), row, matched)
         one = one if one.severity else replace(one, severity=row.severity)
         findings.setdefault(one.code, possible(one, others) if others else one)
-    return list(findings.values())
+    # What is in a document follows from what a line of it names.
+    return [*findings.values(), *(one for one in documents if one.code not in findings)]
 
 
 def successes(text: str) -> list[Finding]:

@@ -149,6 +149,11 @@ WITHOUT_A_ROW = {
     "another log has the reason": (
         "container_cli", "mps_daemon_missing", "plugin_server_crashes",
     ),
+    "a test, or Slurm, was started by a person: what it needs is not on the node's layers": (
+        "dcgm_test_unsupported", "gpu_memory_full", "shm_too_small", "rvs_gpu_unknown",
+        "rvs_configuration", "slurm_registration_invalid", "slurm_gres_ignored",
+        "gpu_burn_not_run", "nvbandwidth_error", "nccl_test_failed", "nccl_warned",
+    ),
 }  # fmt: skip
 
 
