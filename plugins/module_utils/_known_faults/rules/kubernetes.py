@@ -162,7 +162,8 @@ CLUSTER = (
     ),
     Rule(
         "plugin_folder_missing",
-        r"hostPath type check failed: (?P<folder>/[\w./-]{1,200}/device-plugins) is not a directory",
+        r"hostPath type check failed: (?P<folder>/[\w./-]{1,200}/device-plugins) "
+        r"is not a directory",
         "kubelet, in the events of a device plugin's pod",
         "The pod mounts {folder}, which is not on the node: kubelet's folder of device plugins is "
         "/var/lib/kubelet/device-plugins, even if --root-dir is another one (k0s).",

@@ -488,21 +488,10 @@ NODE = {
             Result(255, "Failed to initialize NVML: Unknown Error\n", ""))),))),
         "container_devices_denied",
     ),
-    "container_no_cgroups": (
-        lambda: host(without_cgroups(), state(runtimes=(runtime(in_container(
-            Result(255, "Failed to initialize NVML: Unknown Error\n", ""))),))),
-        "container_no_cgroups",
-    ),
     "amd_driver_absent": (
         lambda: Host("gpu1", amd_without_driver(), amd_layers(), None), "drm_driver_not_loaded"
     ),
 }  # fmt: skip
-
-
-def without_cgroups():
-    known = node()
-    known["container_toolkit"]["config"] = {"nvidia-container-cli.no-cgroups": True}
-    return known
 
 
 def amd_without_driver():
