@@ -289,8 +289,13 @@ _OF_RUNTIME = (
     Cause("not_default", RUNTIME, ("toolkit_missing",
           "k3s_template_other_version", "runtime_lost", "handler_missing"),
           fix=_DEFAULT),
+    # A pod gets its devices as the plugin's strategy says, not as the runtime's setting does.
     Cause("nvml_unknown_error", RUNTIME, _BELOW_TOOLKIT,
-          fix=f"nvidia_container_toolkit_runtime_cdi: true, then: {_TOOLKIT}"),
+          fix=f"nvidia_container_toolkit_runtime_cdi: true, then: {_TOOLKIT}",
+          pod_fix=f"nvidia_device_plugin_device_list_strategy: [cdi-cri], then: {_TOOLKIT},"
+          "device_plugin"),
+    Cause("container_no_cgroups", RUNTIME, _BELOW_TOOLKIT, fix="nvidia_container_toolkit_settings: "
+          f"{{{{nvidia-container-cli.no-cgroups: false}}}}, then: {_TOOLKIT}"),
     Cause("driver_libraries_missing", RUNTIME, _BELOW_RUNTIME, fix=_OWN_DRIVER,
           confidence=LIKELY),
     Cause("docker_no_gpu_driver", RUNTIME, _BELOW_RUNTIME, fix=_TOOLKIT),

@@ -91,6 +91,14 @@ def _licence(gpu: Mapping[str, Any]) -> str | None:
     return licence_state(gpu) if gpu.get("vgpu") else None
 
 
+def _no_cgroups(facts: Facts) -> Answer:
+    """Whether the toolkit leaves out the device rules of control groups, by its config.toml."""
+    config = _part(facts, "container_toolkit").get("config")
+    if config is None:
+        return None
+    return bool(config.get("nvidia-container-cli.no-cgroups", False))
+
+
 def _just_started(facts: Facts) -> Answer:
     """Only the caller knows it of a container."""
     return None
@@ -101,5 +109,6 @@ PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
     "module_of_disk_loaded": _module_of_disk_loaded,
     "has_nvswitch": _has_nvswitch,
     "vgpu_unlicensed": _unlicensed,
+    "no_cgroups": _no_cgroups,
     "just_started": _just_started,
 }

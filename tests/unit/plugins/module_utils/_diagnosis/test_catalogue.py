@@ -483,10 +483,10 @@ NODE = {
             "systemctl restart containerd.")),))),
         "restart_required",
     ),
-    "cgroup_devices_lost, as a container on a control group of version 1 says it": (
+    "container_devices_denied": (
         lambda: host(what=state(runtimes=(runtime(in_container(
             Result(255, "Failed to initialize NVML: Unknown Error\n", ""))),))),
-        "nvml_unknown_error",
+        "container_devices_denied",
     ),
     "amd_driver_absent": (
         lambda: Host("gpu1", amd_without_driver(), amd_layers(), None), "drm_driver_not_loaded"

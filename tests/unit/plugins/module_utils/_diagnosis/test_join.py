@@ -142,6 +142,15 @@ WITHOUT_A_ROW = {
     "its text does not say whether the card was changed, MIG partitioned again, or a GPU is lost": (
         "cdi_uuid_unknown", "device_unknown",
     ),
+    "who wrote, or did not write, the CDI specification has the reason in a log": (
+        "cdi_dra_device", "cdi_operator_device", "cdi_vendor_device", "cdi_empty_edits",
+    ),
+    "a chart or a role of somebody else sets the folder": (
+        "plugin_folder_missing", "dra_driver_root",
+    ),
+    "the container was started without its devices, by whom the text does not say": (
+        "container_devices_denied",
+    ),
     "which of two files remains is for whoever wrote them": ("cdi_conflict",),
     "the collection sets no parameter of the module, and IMEX may not be wanted": (
         "imex_channel_missing",
