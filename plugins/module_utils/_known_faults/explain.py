@@ -61,8 +61,7 @@ def explain(
     :param data: the tables of CUDA.
     """
     documents = of_documents(text)
-    told = "".join(f"
-{one.evidence}" for one in documents)
+    told = "".join(f"\n{one.evidence}" for one in documents)
     text = read(text) + told
     facts = facts or {}
     findings: dict[str, Finding] = {}

@@ -274,7 +274,8 @@ GENERAL = (
     ),
     Rule(
         "driver_libraries_missing",
-        r"nvidia-container-cli(?:\.real)?: initialization error: load library failed: (?P<library>[\w.-]+)",
+        r"nvidia-container-cli(?:\.real)?: initialization error: load library failed: "
+        r"(?P<library>[\w.-]+)",
         "nvidia-container-cli, when a container starts",
         "The driver's library {library} is not on the node, or not in its loader's cache: no "
         "driver is installed.",
