@@ -469,17 +469,6 @@ STATUS_FINDINGS = {
 
 #: The drivers of AMD and Intel, and words in their lines about a fault; the first one counts.
 KERNEL_DRIVERS = ("amdgpu", "i915", "xe", "habanalabs")
-KERNEL_WORDS = (
-    "Direct firmware load",
-    "not properly supported",
-    "Fatal error during GPU init",
-    "uncorrectable",
-    "GPU reset",
-    "GPU HANG",
-    "wedged",
-    "coredump",
-    "*ERROR*",
-)
 #: Names with which tasks of NVIDIA's driver and its programs begin.
 NVIDIA_TASKS = ("nvidia", "nv_", "nvgpu", "dcgm", "nv-")
 

@@ -18,7 +18,7 @@ from .._host.bounded import Hang
 from .._known_faults.blocked import find_blocked
 from .._known_faults.codes import GPU_UNSUPPORTED, VGPU_BRANCH, WRONG_MODULES
 from .._known_faults.common import VGPU_UNLICENSED, driver_hangs
-from .._known_faults.drm_log import kernel_findings
+from .._known_faults.drm_events import STARTS, is_covered
 from .._known_faults.explain import explain
 from .._known_faults.licence import licence_fault
 from .._known_faults.predicates import partial
@@ -424,7 +424,6 @@ def _other_events(node: Node) -> list[Judged]:
     all_answer = node.smi.status == ANSWERED and answered.issuperset(
         gpu.address for gpu in _of_nvidia(node)
     )
-    addresses = {gpu.address for gpu in node.gpus}
     for event in node.events:
         if event.boot != 0:
             continue
@@ -435,9 +434,7 @@ def _other_events(node: Node) -> list[Judged]:
             found.append(_mismatch(event, node.smi.status))
         elif event.kind == "hung_task":
             found.append(_hung_task(event))
-        elif event.kind == "kernel_driver" and event.address in addresses:
-            found.append(_kernel_driver(event))
-    return found
+    return [*found, *_kernel_drivers(node)]
 
 
 def _of_event(finding: Finding, severity: str, event: Event) -> Judged:
@@ -485,15 +482,31 @@ def _hung_task(event: Event) -> Judged:
     return _of_event(finding, WARNING, event)
 
 
-def _kernel_driver(event: Event) -> Judged:
-    known = kernel_findings([event.sample])
-    if known:
-        return _of_event(known[0], WARNING, event)
-    driver = event.variant.partition(":")[0]
-    finding = Finding(
-        "kernel_driver_errors",
-        f"The driver {driver} reported errors of GPU {event.address} since boot.",
-        next_step=f"Check dmesg | grep {event.address}; update the kernel and the firmware of "
-        "the card, and have the card checked if it continues.",
-    )
-    return _of_event(finding, WARNING, event)
+def _kernel_drivers(node: Node) -> list[Judged]:
+    """Return what the drivers of AMD and Intel said of their GPUs since boot."""
+    gpus = {gpu.address: gpu for gpu in node.gpus if gpu.vendor != "nvidia"}
+    events = [event for event in node.events if event.kind == "kernel_driver" and event.boot == 0]
+    codes: dict[str, set[str]] = {}
+    for event in events:
+        codes.setdefault(_gpu_of(event, gpus), set()).add(event.variant)
+    return [
+        _kernel_driver(replace(event, address=_gpu_of(event, gpus)), gpus)
+        for event in events
+        if _gpu_of(event, gpus) in gpus
+        and not is_covered(event.variant, frozenset(codes[_gpu_of(event, gpus)]))
+    ]
+
+
+def _gpu_of(event: Event, gpus: Mapping[str, PciGpu]) -> str:
+    """Return the GPU of an event; a line without an address is of the only one."""
+    return next(iter(gpus)) if not event.address and len(gpus) == 1 else event.address
+
+
+def _kernel_driver(event: Event, gpus: Mapping[str, PciGpu]) -> Judged:
+    found = explain(event.sample)
+    finding = next((one for one in found if one.code == event.variant), found[0])
+    severity = finding.severity
+    if event.variant in STARTS and gpus[event.address].kernel_driver:
+        # The driver serves the GPU all the same, without a part of its functions.
+        severity = WARNING
+    return _of_event(finding, severity, event)

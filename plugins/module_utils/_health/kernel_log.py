@@ -7,8 +7,8 @@
 The log is read in parts, of any length and in any order, and memory is bounded: what is kept
 depends on the number of devices and kinds of messages, not on the number of lines. Each message is
 read for itself, so that any order of them gives the same events; lines with an indented NVRM and
-without a time stamp belong to the message before them. What a message of NVIDIA's driver means is
-asked of the known faults.
+without a time stamp belong to the message before them. What a message of a driver means is asked of
+the known faults.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from functools import lru_cache
 from .._core.printable import printable
 from .._core.redact import redact
 from .._known_faults.codes import MISMATCH
+from .._known_faults.drm_events import code_of
 from .._known_faults.explain import explain
 from .._nvidia.xids import needs_nothing
-from .data import KERNEL_DRIVERS, KERNEL_WORDS, NVIDIA_TASKS, RECOVERY_XID
+from .data import KERNEL_DRIVERS, NVIDIA_TASKS, RECOVERY_XID
 from .types import Event
 
 #: Names of programs, MIG instances and versions that are kept of an event.
@@ -34,8 +35,8 @@ _MOST_LINE = 4096
 _MOST_SAMPLE = 300
 # What a line of interest has in it.
 _MARKS = re.compile(
-    rb"NVRM: |SXid \(|blocked for more than|RIP: |(?:nvidia|%s) [0-9a-f]{4,8}:"
-    % "|".join(KERNEL_DRIVERS).encode()
+    rb"NVRM: |SXid \(|blocked for more than|RIP: |(?:nvidia|%s) [0-9a-f]{4,8}:|\[drm:\w"
+    rb"|: probe of " % "|".join(KERNEL_DRIVERS).encode()
 )
 _CONTINUED = re.compile(rb"\s{2,80}NVRM: ")
 # journalctl -o short-unix and dmesg. A line of a message with several has neither.
@@ -69,8 +70,8 @@ _MODULE_VERSION = re.compile(
     r"NVRM: this kernel module has the version (?P<version>\d[\w.]{0,38}\w)"
 )
 _KERNEL = re.compile(
-    rf"\b(?P<driver>{'|'.join(KERNEL_DRIVERS)}) "
-    r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): "
+    rf"\b(?:{'|'.join(KERNEL_DRIVERS)})(?:(?:: probe of)? "
+    r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|\]\] )"
 )
 _TASK = re.compile(r"INFO: task (?P<name>[^:\n]{1,64}):\d+ blocked for more than ")
 
@@ -288,10 +289,10 @@ def _notes(line: str) -> Iterator[_Note]:
         yield from _driver(line)
         return
     kernel = _KERNEL.search(line)
-    fault = next((word for word in KERNEL_WORDS if word in line), None)
-    if kernel and fault:
-        what = f"{kernel['driver']}: {fault}"
-        yield _Note(("kernel_driver", address_of(kernel["address"]), 0, what))
+    code = code_of(line[:_MOST_SAMPLE]) if kernel else ""
+    if kernel and code:
+        address = address_of(kernel["address"]) if kernel["address"] else ""
+        yield _Note(("kernel_driver", address, 0, code))
     task = _TASK.search(line)
     if task and task["name"].startswith(NVIDIA_TASKS):
         yield _Note(("hung_task", "", 0, ""), (task["name"],))

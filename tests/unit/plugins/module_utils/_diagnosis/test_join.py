@@ -151,6 +151,12 @@ WITHOUT_A_ROW = {
     "the container was started without its devices, by whom the text does not say": (
         "container_devices_denied",
     ),
+    "the program, the firmware or the BIOS is to be changed, or the driver has dealt with it": (
+        "drm_gpu_reset", "drm_ring_timeout", "drm_page_fault", "drm_gpu_hang", "drm_engine_reset",
+        "drm_small_bar", "drm_vf_state_not_saved", "amd_mes_not_answering",
+        "amd_smu_not_answering", "drm_guc_not_answering", "amd_vf_mailbox", "iommu_page_fault",
+        "vfio_reset_failed",
+    ),
     "which of two files remains is for whoever wrote them": ("cdi_conflict",),
     "the collection sets no parameter of the module, and IMEX may not be wanted": (
         "imex_channel_missing",

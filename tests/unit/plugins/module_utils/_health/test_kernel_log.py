@@ -85,16 +85,16 @@ LINES = [
     ),
     (
         "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
-        ("kernel_driver", "0000:03:00.0", 0, "amdgpu: GPU reset", (), ()),
+        ("kernel_driver", "0000:03:00.0", 0, "kernel_driver_errors", (), ()),
     ),
     (
         # A domain of Hyper-V.
         "amdgpu c05b:00:00.0: amdgpu: GPU reset begin!",
-        ("kernel_driver", "c05b:00:00.0", 0, "amdgpu: GPU reset", (), ()),
+        ("kernel_driver", "c05b:00:00.0", 0, "kernel_driver_errors", (), ()),
     ),
     (
         "xe 0000:03:00.0: [drm] *ERROR* GT0: timed out",
-        ("kernel_driver", "0000:03:00.0", 0, "xe: *ERROR*", (), ()),
+        ("kernel_driver", "0000:03:00.0", 0, "kernel_driver_errors", (), ()),
     ),
     (
         "INFO: task nvidia-smi:4242 blocked for more than 120 seconds.",
