@@ -37,6 +37,7 @@ class Source:
     :param plan: its row of the plan table.
     :param applied: whether the plan of this host was applied in this run.
     :param left: what is still to be done after the run, as the result table has it.
+    :param pending: of that the reboots and restarts.
     :param layers: results of the verification; None if it was not verified.
     :param health: result of ``gpu_node_health``; None if it was not read.
     :param diagnosis: root causes of the host itself that a diagnosis found; None without one.
@@ -57,6 +58,7 @@ class Source:
     plan: Object = field(default_factory=dict)
     applied: bool = False
     left: tuple[str, ...] = ()
+    pending: tuple[Object, ...] = ()
     layers: tuple[Object, ...] | None = None
     health: Object | None = None
     diagnosis: tuple[Object, ...] | None = None

@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS as OF_ERROR
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
 from .drivers import (
+    REBOOT,
+    RESTART,
     amd_driver_text,
     driver_pending,
     driver_text,
     in_kernel,
+    pending_text,
     present_driver,
     unmanaged,
 )
@@ -97,20 +101,28 @@ def node_plan(
     steps = [step for step in planned if selected(_tag(step), run_tags, skip_tags)]
     left_out = list(dict.fromkeys(_tag(step) for step in planned if step not in steps))
     refused = [part for part in parts if (part, "refused") in _actions(steps)]
+    pending = [
+        one
+        for part in ("driver", "AMD driver")
+        for one in ([] if steps else driver_pending(parts.get(part), None))
+    ]
     return {
         **row,
         **parts,
         "action": "refuse" if refused else "change" if steps else "none",
+        "pending": pending,
         "steps": steps,
         "changes": [_change_text(step) for step in steps],
+        "refusals": [
+            {"part": part, **one} for part in refused for one in parts[part].get("refusals") or ()
+        ],
         "why": [*(one["reason"] for one in steps), *_unchanged(parts, planned), *left_alone]
         or ["nothing that this run does" if left_out else "up to date"],
         "warnings": [
             *_after_refusal(refused, steps),
             *([f"left out by the tags of this run: {', '.join(left_out)}"] if left_out else []),
             # Without other steps there is no result that reports it.
-            *([] if steps else driver_pending(parts.get("driver"), None)),
-            *([] if steps else driver_pending(parts.get("AMD driver"), None)),
+            *map(pending_text, pending),
             *(text for plan in parts.values() for text in plan["warnings"]),
             # Nothing that remains to be done, so that the result does not show it.
             *(text for plan in parts.values() for text in plan.get("notes", ())),
@@ -141,10 +153,19 @@ def node_result(
         facts.
     """
     driver, mig, cuda, toolkit = (plans.get(part) or {} for part in PARTS)
-    restarts = [
-        f"restart {engine}: {result.get('restart_reason') or 'its daemon is older than its file'}"
-        for engine, result in results.items()
-        if result.get("restart_required")
+    pending = [
+        *driver_pending(driver, results.get("driver")),
+        *driver_pending(plans.get("AMD driver"), results.get("AMD driver")),
+        *_mig_pending(results.get("mig")),
+        *(
+            {
+                "pending": RESTART,
+                "daemon": engine,
+                "reason": result.get("restart_reason") or "its daemon is older than its file",
+            }
+            for engine, result in results.items()
+            if result.get("restart_required")
+        ),
     ]
     return {
         "node": name,
@@ -163,11 +184,9 @@ def node_result(
             results.get("docker") or _converged_result(node, "docker", toolkit.get("converged", ()))
         ),
         "crio": _runtime_text(results.get("crio") or _crio_result(node)),
+        "pending": pending,
         "open": [
-            *driver_pending(driver, results.get("driver")),
-            *driver_pending(plans.get("AMD driver"), results.get("AMD driver")),
-            *_mig_pending(results.get("mig")),
-            *restarts,
+            *map(pending_text, pending),
             *(
                 text
                 for plan in plans.values()
@@ -210,6 +229,11 @@ def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "action": "refuse",
         "steps": steps,
         "changes": [f"{one['part']}: refused" for one in wrong],
+        "refusals": [
+            {name: one[name] for name in ("part", *OF_ERROR) if one.get(name)}
+            for one in wrong
+            if one.get("cause")
+        ],
         "why": [
             f"{one['variable']} {one.get('why') or 'has a wrong value'}".strip() + ", see below"
             for one in wrong
@@ -278,6 +302,8 @@ def _row(
         "action": action,
         "steps": [],
         "changes": [],
+        "pending": [],
+        "refusals": [],
         "why": list(why),
         "warnings": [],
     }
@@ -337,10 +363,10 @@ def _mig_text(
     return [*layouts, state]
 
 
-def _mig_pending(result: Mapping[str, Any] | None) -> list[str]:
+def _mig_pending(result: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     if not (result or {}).get("reboot_required"):
         return []
-    return [f"reboot: {(result or {}).get('reboot_reason')}"]
+    return [{"pending": REBOOT, "reason": (result or {}).get("reboot_reason")}]
 
 
 def cuda_text(
