@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import KubegpuError
+from .printable import printable
 from .redact import redact
 
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -19,6 +20,7 @@ SEVERITIES = (ERROR, WARNING, INFO)
 #: between it and others.
 PROVEN, LIKELY, POSSIBLE = "proven", "likely", "possible"
 CONFIDENCES = (PROVEN, LIKELY, POSSIBLE)
+_MOST_OF_NAME = 300
 #: The words that stand for names in what is said of several hosts.
 WORDS = {"host": "HOST", "node": "NODE", "pod": "POD", "name": "POD", "gpu": "GPU"}
 
@@ -95,16 +97,20 @@ class Finding:
         }
         return {
             "code": self.code,
-            "cause": self.cause,
-            "evidence": self.evidence,
-            "next_step": self.next_step,
+            "cause": printable(self.cause),
+            "evidence": printable(self.evidence),
+            "next_step": printable(self.next_step),
             **{name: value for name, value in more.items() if value},
             **self.named(),
         }
 
     def named(self) -> dict[str, Any]:
         """Return ``names`` and ``template``, where they have a value, without secrets."""
-        names = {name: redact(str(value)) for name, value in self.details.items() if value}
+        names = {
+            name: printable(redact(str(value)))[:_MOST_OF_NAME]
+            for name, value in self.details.items()
+            if value
+        }
         return {
             **({"names": names} if names else {}),
             **({"template": self.template} if self.template else {}),

@@ -226,6 +226,9 @@ def diagnosed(one: Object) -> Cause:
         text(one.get("fix")),
         text(one.get("confidence")),
         texts(sequence(one.get("follows"))),
+        pod,
+        {text(name): text(value) for name, value in mapping(one.get("names")).items()},
+        text(one.get("template")),
     )
 
 

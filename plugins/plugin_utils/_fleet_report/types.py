@@ -25,6 +25,8 @@ STATES = (FAILED, UNKNOWN, PARTLY, ATTENTION, READY, NO_GPU)
 #: A version that could not be read; it differs from no other one.
 NOT_KNOWN = "unknown"
 
+#: Of what the JSON of a report does not have.
+NOT_SHOWN = {"shown": False}
 #: What can be left out of a report, by the name of the GPU's value.
 HIDDEN = ("serial", "uuid", "address", "machine_id")
 
@@ -92,6 +94,9 @@ class Cause:
     :param subject: the part of the node that it is about, such as a GPU's address.
     :param fix: the command or the variables that fix it.
     :param follows: what follows from it.
+    :param pod: the pod that it is about, with its namespace; empty for a part of the node.
+    :param names: the names in its texts.
+    :param template: the next step with these names in braces.
     """
 
     id: str
@@ -103,6 +108,9 @@ class Cause:
     fix: str = ""
     confidence: str = ""
     follows: tuple[str, ...] = ()
+    pod: str = field(default="", metadata=NOT_SHOWN)
+    names: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=NOT_SHOWN)
+    template: str = field(default="", compare=False, metadata=NOT_SHOWN)
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,8 @@ def _next_step(
         return {}
     return {
         "next_step": with_switch(
-            str(entry.get("code")), "", step, node, known, str(entry.get("cause"))
+            *(str(entry.get("code")), "", step, node, known),
+            vendor=str((entry.get("names") or {}).get("vendor") or ""),
         )[1]
     }
 

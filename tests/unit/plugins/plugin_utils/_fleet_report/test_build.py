@@ -92,20 +92,20 @@ def test_equal_causes_are_one_action_and_what_follows_is_folded_in():
 
 
 @pytest.mark.parametrize(
-    ("code", "address", "evidence", "ids"),
+    ("code", "address", "gpus", "ids"),
     [
-        ("gpu_lost", "0000:05:00.0", "missing: H100 at 0000:05:00.0", ["gpu_lost"]),
-        ("gpu_lost", "0000:05:00.0", "NVML lists seven", ["gpu_lost"]),
-        ("gpu_lost", "0000:05:00.0", "missing: H100 at 0000:af:00.0", ["gpu_lost", SEVEN]),
+        ("gpu_lost", "0000:05:00.0", "0000:05:00.0", ["gpu_lost"]),
+        ("gpu_lost", "0000:05:00.0", "", ["gpu_lost"]),
+        ("gpu_lost", "0000:05:00.0", "0000:af:00.0", ["gpu_lost", SEVEN]),
         ("row_remap_failed", "0000:05:00.0", "", ["row_remap_failed", SEVEN]),
         ("driver_hangs", "", "", ["driver_hangs"]),
     ],
 )
-def test_a_failed_driver_follows_from_what_can_cause_it(code, address, evidence, ids):
+def test_a_failed_driver_follows_from_what_can_cause_it(code, address, gpus, ids):
     own = copy.deepcopy(FLEET["gpu-07"])
     (row,) = (one for one in own["gpu_verify_result"]["rows"] if one["node"] == "gpu-07")
     (layer,) = (one for one in row["layers"] if one["layer"] == "nvml")
-    layer["evidence"] = evidence
+    layer["names"] = {"gpus": gpus}
     health = own["gpu_report_plan"]["health"]
     health["findings"][0].update(code=code, address=address)
     found = report({"gpu-07": own})
