@@ -143,9 +143,15 @@ def _parts(result: Mapping[str, Any]) -> dict[str, Any]:
     return {name: result[name] for name in PARTS if result.get(name)}
 
 
+def cause_of(stored: Mapping[str, Any]) -> str:
+    """Return the cause of a stored failure; of a message without parts it is the first line."""
+    message = str(stored.get("message") or "").partition("\n")[0]
+    return str(stored.get("cause") or message)
+
+
 def failure_message(stored: Mapping[str, Any]) -> str:
     """Return a stored failure as one line: cause and task."""
-    cause = stored.get("cause") or (str(stored["message"]).splitlines() or [""])[0]
+    cause = cause_of(stored)
     if stored["refused"]:
         return f"the run stopped at this node, which is refused: {cause}"
     return f"the run stopped at this node, in the task {stored['task']!r}: {cause}"

@@ -261,26 +261,13 @@ def _refused(role: str, given: Mapping[str, Any]) -> dict[str, KubegpuError]:
     found = {name: error for name, error in beside.items() if error is not None}
     if not found:
         found = {_variable(role, together, given): together}
-    return {name: _naming(name, role, error) for name, error in found.items()}
+    return found
 
 
 def _variable(role: str, error: KubegpuError, given: Mapping[str, Any]) -> str:
     """Return the name of the variable that an error is about; ``role_*`` if it names none."""
     named = error.names.get("variable", "")
     return next((name for name in given if named in (name, name.partition(".")[0])), f"{role}_*")
-
-
-def _naming(name: str, role: str, error: KubegpuError) -> KubegpuError:
-    """Return the error with the name of the variable in its cause, unless it names one itself."""
-    if error.names.get("variable", "").startswith(f"{role}_"):
-        return error
-    return InputError(
-        f"{name}: {error.cause}",
-        evidence=error.evidence,
-        next_step=error.next_step,
-        code=error.code,
-        names={"variable": name},
-    )
 
 
 def _read(role: str, given: Mapping[str, Any]) -> KubegpuError | None:

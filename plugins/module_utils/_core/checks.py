@@ -40,6 +40,16 @@ def wrong_value(name: str, expectation: str, value: Any) -> InputError:
     )
 
 
+def of_variable(name: str, error: InputError) -> InputError:
+    """Return an error of a value with the name of the variable that has it."""
+    return InputError(
+        f"{name}: {error.cause}",
+        evidence=error.evidence,
+        next_step=error.next_step,
+        names={"variable": name},
+    )
+
+
 def check_expression(name: str, value: str) -> None:
     """Check a regular expression.
 

@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS as OF_ERROR
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
+from .._rollout import cause_of
 from .drivers import (
     REBOOT,
     RESTART,
@@ -29,14 +30,17 @@ PARTS = ("driver", "mig", "cuda", "toolkit")
 #: After those of NVIDIA's GPUs.
 AMD_PARTS = ("AMD driver", "AMD toolkit")
 
-# Codes of problems in the facts that the driver's plan reports itself.
-_DECIDED_BY_DRIVER = (
-    "legacy_gpu",
-    "unknown_gpu",
-    "vgpu_guest_without_grid_driver",
-    "gpu_lost",
-    "recovery_action",
-)
+# Codes of problems in the facts that a plan reports itself; that of the toolkit unless it refuses.
+_DECIDED_BY = {
+    "driver": (
+        "legacy_gpu",
+        "unknown_gpu",
+        "vgpu_guest_without_grid_driver",
+        "gpu_lost",
+        "recovery_action",
+    ),
+    "toolkit": ("no_container_runtime",),
+}
 # What a plan that loads the driver does about nouveau.
 _UNLOADS = (
     "site unloads it. If a program uses it, such as the console, the node needs a reboot: "
@@ -452,15 +456,19 @@ def _with_results(
 
 def _problems(node: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the problems in the facts that no plan reports."""
-    reported = " ".join(text for plan in parts.values() for text in plan["warnings"])
+    reported = {
+        code
+        for part, codes in _DECIDED_BY.items()
+        if part in parts and (part == "driver" or parts[part]["action"] != "refuse")
+        for code in codes
+    }
     unloads = bool((parts.get("driver") or {}).get("load"))
     return [
         f"{problem['cause']} {_UNLOADS}"
         if unloads and problem["code"] == "nouveau_loaded"
         else problem["cause"]
         for problem in node["problems"]
-        if problem["cause"] not in reported
-        and not ("driver" in parts and problem["code"] in _DECIDED_BY_DRIVER)
+        if problem["code"] not in reported
     ]
 
 
@@ -481,8 +489,7 @@ def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -
 
 def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]:
     if result.get("failed"):
-        message = str(result.get("msg", "")).splitlines()
-        return [_step(engine, "fail", "", message[0] if message else "")]
+        return [_step(engine, "fail", "", cause_of({**result, "message": result.get("msg", "")}))]
     steps = []
     if result.get("changed"):
         # The first reason is that of the change; the others are remarks.
