@@ -118,13 +118,13 @@ class Finding:
 
 
 def with_names(
-    code: str, cause: str, evidence: str, template: str, names: Mapping[str, str]
+    code: str, cause: str, evidence: str, next_step: str, names: Mapping[str, str]
 ) -> Finding:
     """Return a finding whose next step names parts of the node or the cluster.
 
-    :param template: the next step with the names in braces.
+    :param next_step: with the names in braces.
     """
-    return Finding(code, cause, evidence, template.format_map(names), names, template=template)
+    return Finding(code, cause, evidence, next_step.format_map(names), names, template=next_step)
 
 
 def pod_names(namespace: str, name: str, **more: str) -> dict[str, str]:
