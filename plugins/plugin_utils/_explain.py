@@ -16,18 +16,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import
     LIKELY,
     SEVERITIES,
     Finding,
+    Subject,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import (
-    fix_of,
-    general_fix,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import (
-    MODULE,
-    Observed,
-    Subject,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import find_fix
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import explain
 
 from ._forms import facts_fault
@@ -80,11 +73,7 @@ def _shown(found: Finding, host: str) -> dict[str, Any]:
 def _fix(found: Finding, host: str) -> str:
     if found.alternatives or found.severity == INFO:
         return ""
-    seen = Observed(
-        *(found.code, Subject(host, found.subject.gpu), found.severity or ERROR, MODULE),
-        *(found.cause, found.evidence, found.next_step),
-    )
-    return fix_of(seen, {}) if host else general_fix(seen, in_cluster=False)
+    return str(find_fix(found.code, Subject(host, found.subject.gpu), found.details))
 
 
 def explained_rows(found: Sequence[Object]) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ from .types import (
     Cause,
 )
 
-_SITE = "ansible-playbook kubegpu.nodes.site --limit {host}"
+_SITE = "ansible-playbook kubegpu.nodes.site --limit {limit}"
 _DRIVER = f"{_SITE} --tags driver"
 _TOOLKIT = f"{_SITE} --tags toolkit,runtime"
 # A driver that somebody else installed is kept as it is unless it is asked for.

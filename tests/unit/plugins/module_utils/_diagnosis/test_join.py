@@ -108,12 +108,19 @@ def test_hosts_and_gpus_do_not_explain_each_other():
 def test_the_driver_s_answer_belongs_to_the_gpus_that_it_names():
     one, other = "0000:01:00.0", "0000:02:00.0"
     lost = saw("gpu_lost", gpu=one)
-    counted = replace(
-        saw("gpu_missing_in_nvml"), evidence=f"NVML lists GPU-1; missing: A10 at {other}"
-    )
+    counted = replace(saw("gpu_missing_in_nvml"), names={"gpus": other})
     assert set(roots(lost, counted)) == {"gpu_lost", "gpu_missing_in_nvml"}
-    named = replace(counted, evidence="NVML lists GPU-2; missing: A10 at 00000000:01:00.0")
-    assert roots(lost, named) == {"gpu_lost": {"gpu_missing_in_nvml"}}
+    for gpus in (one, f"{other} {one}"):
+        named = replace(counted, names={"gpus": gpus})
+        assert roots(lost, named) == {"gpu_lost": {"gpu_missing_in_nvml"}}
+    # A text that looks as if it named one says nothing of it.
+    told = replace(saw("gpu_missing_in_nvml"), evidence=f"missing: A10 at {other}")
+    assert roots(lost, told) == {"gpu_lost": {"gpu_missing_in_nvml"}}
+    # A kernel log names a GPU without its function.
+    short = saw("gpu_lost", gpu="0000:01:00")
+    assert roots(short, replace(counted, names={"gpus": one})) == {
+        "gpu_lost": {"gpu_missing_in_nvml"}
+    }
     # A GPU that has worn out answers.
     worn = saw("row_remap_failed", gpu=one)
     assert set(roots(worn, saw("nvml_failed"))) == {"row_remap_failed", "nvml_failed"}
