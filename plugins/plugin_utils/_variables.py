@@ -196,7 +196,10 @@ def wrong(
             )
             for name in bad
         ]
-        found += [Wrong(name, part, text, cluster) for name, text in _refused(role, _joined(role, given)).items()]
+        found += [
+            Wrong(name, part, text, cluster)
+            for name, text in _refused(role, _joined(role, given)).items()
+        ]
     return found
 
 

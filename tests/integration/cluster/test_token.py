@@ -89,9 +89,7 @@ def test_a_node_joins_and_is_accepted(cluster, run):
     assert site.status == 0, site.output
     accepted = run("accept")
     assert accepted.status == 0, accepted.output
-    report = report_of(
-        accepted.output, "__gpu_acceptance_report", BUILD / "token-acceptance.json"
-    )
+    report = report_of(accepted.output, "__gpu_acceptance_report", BUILD / "token-acceptance.json")
     assert report["hosts"][HOST]["outcome"] == "passed"
 
 
