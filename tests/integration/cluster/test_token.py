@@ -12,6 +12,7 @@ acceptance are stand-ins. The tests of this file are one story, in their order.
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import yaml
@@ -84,6 +85,10 @@ def job(machine):
     }  # fmt: skip
 
 
+def log_of_the_job(resource, namespace):
+    return (resource, namespace) == ("pods/log", NAMESPACE)
+
+
 def test_a_node_joins_and_is_accepted(cluster, run):
     site = run("site")
     assert site.status == 0, site.output
@@ -104,7 +109,9 @@ def test_its_pods_are_diagnosed(cluster, run, machine):
         "token", "--limit", HOST, kubegpu_kube=kubeconfig, gpu_diagnose_pods=[f"{NAMESPACE}/{pod}"]
     )
     assert errors(result) == {}, result["findings"]
-    assert "is missing" not in done.output
+    # docs/rights.md: the log of a pod of another namespace needs a right there; all else is read.
+    missing = set(re.findall(r"The right '(\S+)' on '(\S+)'", done.output))
+    assert missing == {("get", "pods/log")}
 
 
 def test_it_is_upgraded(run):
@@ -119,8 +126,13 @@ def test_the_one_token_was_enough(cluster, run):
     cluster.kubectl("delete", "namespace", NAMESPACE, "--wait")
     torn = run("teardown", nvidia_container_toolkit_version=NEW)
     assert torn.status == 0, torn.output
-    assert rights.refused(cluster) == []
-    used = rights.asked(cluster)
+    used = {one for one in rights.asked(cluster) if not log_of_the_job(one.resource, one.namespace)}
+    refused = [
+        (verb, where, why)
+        for verb, where, why in rights.refused(cluster)
+        if not log_of_the_job(f"{where['resource']}/{where.get('subresource')}", where["namespace"])
+    ]
+    assert refused == []
     assert {
         ("nodes", "patch"), ("pods/eviction", "create"), ("leases", "create"), ("leases", "delete"),
     } <= {(one.resource, one.verb) for one in used}  # fmt: skip
