@@ -196,7 +196,10 @@ def wrong(
             Wrong(name, part, wrong_argument(name, options[name], given.pop(name)), cluster)
             for name in bad
         ]
-        found += [Wrong(name, part, one, cluster) for name, one in _refused(role, given).items()]
+        found += [
+            Wrong(name, part, one, cluster)
+            for name, one in _refused(role, _joined(role, given)).items()
+        ]
     return found
 
 
@@ -226,6 +229,21 @@ def _by_key(
             else:
                 errors[f"{name}.{key}"] = _unknown_key(name, str(key), list(keys))
     return given, errors
+
+
+def _joined(role: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with each mapping as a whole, as the role's reader takes it.
+
+    The keys of a repository are separate options of the reader.
+    """
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        option, _dot, key = name.partition(".")
+        if key and name[len(role) + 1 :] not in _REPOSITORY:
+            found.setdefault(option, {})[key] = value
+        else:
+            found[name] = value
+    return found
 
 
 def _unknown_key(name: str, key: str, keys: list[str]) -> InputError:
