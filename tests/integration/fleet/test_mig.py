@@ -53,8 +53,10 @@ WantedBy=multi-user.target
 @contextlib.contextmanager
 def cards_of(node, device_id="20b0"):
     """The stand-in's tool shows such a card in the place of each GPU of a node."""
+    # Only a generation that can have MIG is reset: the PCI bus of gpu2 has V100.
+    resets = node.name == NODE
     cards = [
-        {**card(number, device_id, needs_reset=True), "address": gpu.address}
+        {**card(number, device_id, needs_reset=resets), "address": gpu.address}
         for number, gpu in enumerate(node.gpus)
     ]
     execute(node, "cp", "-a", "/usr/bin/nvidia-smi", "/root/nvidia-smi")
