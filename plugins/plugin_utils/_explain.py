@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
@@ -71,9 +72,10 @@ def _shown(found: Finding, host: str) -> dict[str, Any]:
 
 
 def _fix(found: Finding, host: str) -> str:
-    if found.alternatives or found.severity == INFO:
+    """Return the command; in one for a host without a name, words in capitals stand for names."""
+    if found.alternatives:
         return ""
-    return str(find_fix(found.code, Subject(host, found.subject.gpu), found.details))
+    return str(find_fix(found.code, replace(found.subject, host=host), found.details))
 
 
 def explained_rows(found: Sequence[Object]) -> list[dict[str, Any]]:
