@@ -13,11 +13,9 @@ from typing import Any
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
     ERROR,
-    INFO,
     LIKELY,
     SEVERITIES,
     Finding,
-    Subject,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact

@@ -16,7 +16,8 @@ from .._core.finding import Finding
 from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
-from .codes import GPU_UNSUPPORTED, MISMATCH, UNKNOWN
+from .build import explain_log
+from .codes import BUILD_FAILED, GPU_UNSUPPORTED, MISMATCH, UNKNOWN
 from .common import missing_licence
 from .decide import decided, possible
 from .documents.read import of_documents
@@ -33,15 +34,18 @@ from .matching import (
     with_covered,
 )
 from .nvidia_log import mismatch, switch_error, unsupported, xid
+from .package_lines import RELATION, relevant_lines
 from .predicates import Facts, holds
 from .reader import read
 from .rules.containers import BUSY, CUDA_CONDITION, CUDA_RUNTIME
+from .rules.packages import MANAGERS
 from .rules.tables import FAILURES, SUCCESSES
 from .rules.xids import SWITCH, XID
 from .types import Rule
 
 _REQUIRE = re.compile(r"--require=(cuda\s*>=\s*\d+\.\d+)")
 _CUDA = re.compile(r"cuda\s*>=\s*(\d+\.\d+)", re.IGNORECASE)
+_MOST_LINES = 2000
 _RULES = compiled(FAILURES)
 _GOOD = tuple((row, re.compile(row.pattern)) for row in SUCCESSES)
 
@@ -66,10 +70,13 @@ def explain(
     facts = facts or {}
     findings: dict[str, Finding] = {}
     known = seen or {}
+    # Of the general messages of one program only the first counts.
+    contexts: set[str] = set()
     matched = all_matches(text, _RULES, lambda row: holds(row.when, facts, known) is not False)
     for row, match, others in decided(uncovered(matched), facts, known):
-        if row.last_resort and documents:
+        if (row.last_resort and documents) or row.context in contexts:
             continue
+        contexts |= {row.context} - {""}
         one = with_covered(_finding(row, match, text, facts, data), row, matched)
         one = one if one.severity else replace(one, severity=row.severity)
         findings.setdefault(one.code, possible(one, others) if others else one)
@@ -113,6 +120,11 @@ def _finding(
         if driver:
             cause += f" It is {driver}, {_newest(driver, data)}."
         return Finding(row.code, cause, evidence(text, match), step)
+    if row.context == MANAGERS:
+        lines = relevant_lines(text, f"{row.pattern}|{RELATION}")
+        return replace(finding(row, match, text), evidence=lines[:_MOST_LINES])
+    if row.code == BUILD_FAILED:
+        return explain_log(text)
     if row.code == BUSY:
         return _busy(finding(row, match, text), gpus)
     if row.code == XID:

@@ -52,10 +52,14 @@ def all_matches(
 ) -> list[tuple[Rule, re.Match[str]]]:
     """Return the rows that a text has, those too that others cover."""
     found = []
+    contexts: dict[str, bool] = {"": True}
     for row, pattern in rules:
         match = pattern.search(text)
         if match and applies(row):
-            found.append((row, match))
+            if row.context not in contexts:
+                contexts[row.context] = bool(re.search(row.context, text))
+            if contexts[row.context]:
+                found.append((row, match))
     return found
 
 

@@ -32,6 +32,7 @@ class Rule:
     :param fix: a command or variables.
     :param confidence: ``possible`` where a message has several causes and no fact decides; the
         cause names them.
+    :param context: a pattern that the text must have somewhere, too; for general messages.
     :param covers: codes that are left out if this one is found.
     :param quotes_covered: whether the lines of those are evidence of this one.
     :param driver: whether the driver's diagnosis can find the cause in the rest of the text.
@@ -53,6 +54,7 @@ class Rule:
     family: str = ""
     fix: str = ""
     confidence: str = ""
+    context: str = ""
     covers: tuple[str, ...] = ()
     quotes_covered: bool = False
     driver: bool = False
