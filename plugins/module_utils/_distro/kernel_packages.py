@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from .data import ARCHIVE, DISTRIBUTIONS, EPEL, FAMILIES, NVIDIA, RHEL, SUSE
+from .data import ARCHIVE, DEBIAN, DISTRIBUTIONS, EPEL, FAMILIES, NVIDIA, RHEL, SUSE, family_of
 
 # Other programs that build initial RAM disks, where the family's own is not installed.
 OTHER_INITRAMFS = (("mkinitrd",), ("mkinitcpio", "-P"))
@@ -34,6 +36,20 @@ KERNEL_FLAVOURS: Mapping[str, tuple[tuple[str, str], ...]] = {
 # kernel6.12-devel.
 _AMAZON = re.compile(r"(?P<series>\d+\.\d+)\.\S*\.amzn2023\b")
 _AMAZON_FIRST = "6.1"
+# Proxmox's kernels on Debian: their packages were called pve-* until 6.2, in which both names occur
+# (github.com/anomixer/proxmox-vgpu-installer, github.com/KyleGospo/gasket-dkms/pull/20).
+_PROXMOX = re.compile(r"(?P<major>\d+)\.(?P<minor>\d+)\.\S*-pve\Z")
+_PROXMOX_FROM, _PVE_UNTIL = (6, 2), (6, 2)
+_DEBIAN_KERNEL = re.compile(
+    r"-(?:amd64|arm64(?:-16k)?|686(?:-pae)?|armmp(?:-lpae)?|ppc64el|s390x|riscv64)\Z"
+)
+# Ubuntu, and what is made of it: Mint takes Ubuntu's kernels, Pop!_OS has its own of the same form.
+_UBUNTU_KERNEL = re.compile(r"\d+\.\d+\.\d+-\d+-[a-z]+(?:-[a-z]+)*(?:-64k)?\Z")
+# Ubuntu's builds of kernels for tests: 6.9.0-060900-generic.
+_MAINLINE = re.compile(r"-0\d{5}(?:rc\d+)?-")
+_SUSE_KERNEL = re.compile(r"-(?:default|azure|64kb|rt|preempt|longterm|vanilla)\Z")
+PROXMOX = "Proxmox"
+ELSEWHERE = "another source"
 _WITHOUT_DKMS = {
     EPEL: "DKMS, which builds the kernel modules, is in EPEL where NVIDIA's repository has none; "
     "no repository is added for it. Next step: enable EPEL (the package epel-release brings the "
@@ -61,18 +77,79 @@ def kernel_flavour(family: str, kernel: str) -> str:
     return next((name for part, name in rows if part in kernel), "")
 
 
-def kernel_headers(family: str, kernel: str, architecture: str) -> dict[str, str | None]:
-    """Return the packages with the headers of a kernel, as versions by name."""
+@dataclass(frozen=True)
+class KernelHeaders:
+    """The packages with the headers of one kernel.
+
+    :param packages: version pattern by name; None is any version.
+    :param foreign: where the kernel is from, if the archive of the distribution does not have it;
+        empty if it has.
+    """
+
+    packages: Mapping[str, str | None]
+    foreign: str = ""
+
+    def __str__(self) -> str:
+        name, version = next(iter(self.packages.items()), ("", None))
+        return f"{name} ({version})" if version else name
+
+
+def kernel_headers(system: Mapping[str, Any], kernel: str) -> KernelHeaders:
+    """Return the packages with the headers of a kernel, for the plan and for a finding.
+
+    :param system: the fact ``os``, or a part of it.
+    """
+    identity = str(system.get("id") or "")
+    family = system.get("family") or family_of((identity,)) or DEBIAN
+    if not kernel:
+        return KernelHeaders({})
+    if family == DEBIAN:
+        return _deb_headers(identity, kernel)
     rows = FAMILIES[family].headers if family in FAMILIES else {}
-    if not rows or not kernel:
-        return {}
     flavour = kernel_flavour(family, kernel)
     release = _release(family, kernel.partition("+")[0])
-    words = {"flavour": flavour, "release": release, "full": f"{release}.{architecture}"}
-    return {
+    words = {
+        "flavour": flavour,
+        "release": release,
+        "full": f"{release}.{system.get('arch') or 'x86_64'}",
+    }
+    packages = {
         name.format(**words): version.format(**words) if version else None
         for name, version in rows.items()
     }
+    return KernelHeaders(packages, _foreign(family, kernel))
+
+
+def _deb_headers(identity: str, kernel: str) -> KernelHeaders:
+    proxmox = _PROXMOX.match(kernel)
+    if proxmox:
+        series = (int(proxmox["major"]), int(proxmox["minor"]))
+        names = [
+            name
+            for name, of_series in (
+                ("proxmox-headers", series >= _PROXMOX_FROM),
+                ("pve-headers", series <= _PVE_UNTIL),
+            )
+            if of_series
+        ]
+        return KernelHeaders({f"{name}-{kernel}": None for name in names}, PROXMOX)
+    foreign = "" if _of_archive(identity, kernel) else ELSEWHERE
+    return KernelHeaders({f"linux-headers-{kernel}": None}, foreign)
+
+
+def _of_archive(identity: str, kernel: str) -> bool:
+    """Return whether a kernel has a name that the archive of a Debian family uses."""
+    if identity in ("debian", "devuan", "raspbian"):
+        return bool(_DEBIAN_KERNEL.search(kernel))
+    return bool(_UBUNTU_KERNEL.match(kernel)) and not _MAINLINE.search(kernel)
+
+
+def _foreign(family: str, kernel: str) -> str:
+    if family == RHEL and "elrepo" in kernel:
+        return "ELRepo"
+    if family == SUSE and not _SUSE_KERNEL.search(kernel):
+        return ELSEWHERE
+    return ""
 
 
 def _release(family: str, kernel: str) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 
 from .._core.errors import Refusal
 from .._core.steps import Step
-from .._distro.support import unsupported
+from .._distro.kernel_packages import kernel_headers
+from .._distro.support import immutable, unsupported
 from .._hardware.module_blocks import (
     MODULES,
     NOMODESET,
@@ -26,7 +27,7 @@ from .._repository.amd_data import ARCHITECTURES, KEY_FINGERPRINTS, ubuntu_suite
 from .._repository.entry import accepted_keys, name_refusal, plan_entry
 from . import amd_data
 from .amd_types import PREFIX, AmdDriverPlan, AmdDriverRequest
-from .plan.kernels import relevant_kernels
+from .plan.kernels import missing_headers, relevant_kernels
 from .plan.packages import headers
 from .plan.sources import system_of
 
@@ -67,7 +68,11 @@ def plan_amd_driver(node: Mapping[str, Any], request: AmdDriverRequest) -> AmdDr
         steps=tuple(steps),
         reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
         or (f"AMD's driver {_shown(wanted, request)} is as requested.",),
-        warnings=(*_not_built(node, action), *_blocked_later(node)),
+        warnings=(
+            *_not_built(node, action),
+            *(missing_headers(node) if action != "none" else ()),
+            *_blocked_later(node),
+        ),
     )
 
 
@@ -89,7 +94,7 @@ def _refusal(node: Mapping[str, Any], request: AmdDriverRequest) -> Refusal | No
             f"{system['package_manager'] or 'none that is known'}.",
             f"set {PREFIX}enabled: false; {_MANUALLY}.",
         )
-    old = unsupported(system, request.controller)
+    old = immutable(system) or unsupported(system, request.controller)
     if old:
         return old
     if system["arch"] not in ARCHITECTURES:
@@ -264,7 +269,7 @@ def _not_built(node: Mapping[str, Any], action: str) -> tuple[str, ...]:
     return tuple(
         f"amdgpu-dkms is installed, and DKMS has no module for kernel {one['version']}"
         f"{'' if one['headers'] else ', whose headers are not installed'}. Next step: "
-        f"apt-get install linux-headers-{one['version']}, then dkms autoinstall -k "
+        f"apt-get install {kernel_headers(node['os'], one['version'])}, then dkms autoinstall -k "
         f"{one['version']}; /var/lib/dkms/amdgpu/*/build/make.log says why a build failed."
         for one in relevant_kernels(node)
         if one["version"] not in built

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from .._core.finding import POSSIBLE, Finding
 from .._core.versions import upstream_numbers
+from .._distro.kernel_packages import kernel_headers
 from .._nvidia.runfile import LOG
 from .codes import DISK_FULL, NO_HEADERS
 from .common import build_failed
@@ -184,11 +185,9 @@ def _no_headers(evidence: Evidence) -> Finding | None:
     elif ran and not match[1]:
         return None
     kernel = (match[1] if match and match[1] else evidence.kernel) or "the running kernel"
-    package = (
-        f"linux-headers-{kernel}"
-        if evidence.os_id in ("", "debian", "ubuntu")
-        else f"kernel-devel-{kernel}"
-    )
+    system = {"id": evidence.os_id, "family": evidence.family, "arch": evidence.arch}
+    headers = kernel_headers(system, kernel)
+    package = str(headers)
     line = find_line(text, _NO_HEADERS) or find_line(text, NO_MODULE)
     if evidence.headers_packages and kernel == evidence.kernel:
         names = " ".join(evidence.headers_packages)
@@ -204,10 +203,15 @@ def _no_headers(evidence: Evidence) -> Finding | None:
         NO_HEADERS,
         f"The headers of kernel {kernel} are not installed, so the module cannot be built for it.",
         line or f"/lib/modules/{kernel}/build is not there",
-        f"Install {package}, then run again. Where the repository no longer has it, boot the "
-        "newest installed kernel, whose headers it has.",
+        f"Install {package}{_where(headers.foreign)}, then run again. Where the repository no "
+        "longer has it, boot the newest installed kernel, whose headers it has.",
         {"kernel": kernel, "package": package},
     )
+
+
+def _where(foreign: str) -> str:
+    """Return where the headers are, of a kernel that is not one of the distribution."""
+    return f" (the kernel is from {foreign}, and so are its headers)" if foreign else ""
 
 
 def _disk_full(evidence: Evidence) -> Finding | None:

@@ -59,6 +59,8 @@ def evidence_of_node(node: Mapping[str, Any], **more: Any) -> Evidence:
     return Evidence(
         kernel=node["os"]["kernel"],
         os_id=node["os"]["id"] or "",
+        family=node["os"].get("family") or "",
+        arch=node["os"].get("arch") or "",
         loaded=driver["loaded"],
         installed=driver["installed"],
         userland=driver["userland"],

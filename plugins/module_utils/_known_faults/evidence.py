@@ -153,9 +153,9 @@ def _headers_packages(reader: NodeReader, kernel: str) -> tuple[str, ...]:
     """Return the packages of this kernel's headers that dpkg has unpacked."""
     found = []
     for name in reader.list_dir("/var/lib/dpkg/info"):
-        match = re.fullmatch(r"linux-headers-([^:]+?)(-common)?(?::\w+)?\.list", name)
-        if match and (kernel == match[1] or kernel.startswith(f"{match[1]}-")):
-            found.append(f"linux-headers-{match[1]}{match[2] or ''}")
+        match = re.fullmatch(r"(\w+-headers-)([^:]+?)(-common)?(?::\w+)?\.list", name)
+        if match and (kernel == match[2] or kernel.startswith(f"{match[2]}-")):
+            found.append(f"{match[1]}{match[2]}{match[3] or ''}")
     return tuple(sorted(found))
 
 

@@ -56,6 +56,7 @@ class DeviceUser:
 class Evidence:
     """What is known about a node. Each field is optional: None and empty values are unknown.
 
+    :param family: the package family of the distribution: debian, rhel or suse.
     :param wanted: the version to load.
     :param kernel_module: the type of the modules to load: open or proprietary.
     :param grid: whether the driver is a GRID driver for vGPU guests.
@@ -77,6 +78,8 @@ class Evidence:
 
     kernel: str | None = None
     os_id: str = ""
+    family: str = ""
+    arch: str = ""
     wanted: str | None = None
     kernel_module: str | None = None
     grid: bool | None = None

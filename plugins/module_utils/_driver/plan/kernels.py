@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core.versions import version_numbers
+from ..._distro.kernel_packages import ELSEWHERE, PROXMOX, kernel_headers
 
 
 def relevant_kernels(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -39,3 +40,23 @@ def running_kernel(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if kernel["running"]:
             return kernel
     return None
+
+
+def missing_headers(node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a warning for each kernel whose headers are in no archive of the distribution."""
+    found = []
+    for kernel in relevant_kernels(node):
+        headers = kernel_headers(node["os"], kernel["version"])
+        if kernel["headers"] or not headers.foreign:
+            continue
+        step = f"install {headers} from the repository of the kernel"
+        if headers.foreign == PROXMOX:
+            step = f"enable a repository of Proxmox VE, which has {headers}"
+        elif headers.foreign != ELSEWHERE:
+            step = f"install the headers of this kernel from {headers.foreign}"
+        found.append(
+            f"Kernel {kernel['version']} is not one of {node['os']['id']} (it is from "
+            f"{headers.foreign}), and its headers are not installed: without them no module is "
+            f"built for it. Next step: {step}, or boot a kernel of the distribution."
+        )
+    return tuple(found)

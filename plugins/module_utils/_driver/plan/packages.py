@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..._distro.data import DISTRIBUTIONS, SUSE
-from ..._distro.kernel_packages import kernel_flavour, kernel_headers
+from ..._distro.kernel_packages import PROXMOX, kernel_flavour, kernel_headers
 from ..._nvidia.driver_branches import (
     G07_FROM,
     OPEN,
@@ -144,15 +144,12 @@ def headers(
     node: Mapping[str, Any], system: System, data: DriverData
 ) -> tuple[str | None, dict[str, str | None]]:
     """Return the header packages: the one that follows the newest kernel, and the exact ones."""
-    if system.manager != "apt":
-        found: dict[str, str | None] = {}
-        for kernel in relevant_kernels(node):
-            found.update(kernel_headers(system.family, kernel["version"], system.arch))
-        return None, found
-    exact: dict[str, str | None] = {
-        f"linux-headers-{kernel['version']}": None for kernel in relevant_kernels(node)
-    }
+    exact: dict[str, str | None] = {}
+    for kernel in relevant_kernels(node):
+        exact.update(kernel_headers(node["os"], kernel["version"]).packages)
     running = node["os"]["kernel"] or ""
+    if system.manager != "apt" or kernel_headers(node["os"], running).foreign == PROXMOX:
+        return None, exact
     if system.id == "ubuntu":
         meta, lts = _ubuntu_headers(running, system, data)
         return meta, {**exact, **lts}

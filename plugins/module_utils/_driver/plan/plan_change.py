@@ -21,6 +21,7 @@ from .decision import DecisionInput, Target
 from .installed import (
     InstalledDriver,
 )
+from .kernels import missing_headers
 from .packages import (
     PackageSet,
     headers,
@@ -75,6 +76,7 @@ def plan_change(inputs: DecisionInput, target: Target) -> Plan:
         plan = _with_runfile(inputs, target, plan)
         gone = tuple(sorted(installed.packages)) if installed and other_source else ()
         detail = f"{words}, {target.kernel_module} kernel modules, by its installer"
+        warnings.extend(missing_headers(node))
     else:
         wanted = package_set(inputs, target)
         plan, more = _with_packages(inputs, target, plan, wanted)
@@ -85,6 +87,8 @@ def plan_change(inputs: DecisionInput, target: Target) -> Plan:
         effort = best_effort(node["os"], inputs.system.folder)
         if effort:
             warnings.append(effort)
+        if not wanted.signed:
+            warnings.extend(missing_headers(node))
     if gone:
         plan = replace(plan, obsolete=gone)
         reason = "another source" if other_source else "another branch or kind of kernel modules"

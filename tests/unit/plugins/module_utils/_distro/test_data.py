@@ -112,13 +112,62 @@ def test_family_by_what_a_system_is_like():
 
 
 def test_headers_and_initramfs():
-    assert kernel_headers("debian", "6.1.0-40-amd64", "x86_64") == {}
-    assert kernel_headers("rhel", "", "x86_64") == {}
-    assert kernel_headers("other", KERNEL, "x86_64") == {}
-    assert f"kernel-devel-{KERNEL}" in kernel_headers("rhel", KERNEL, "x86_64")
+    rhel = {"id": "rocky", "family": "rhel", "arch": "x86_64"}
+    assert kernel_headers(rhel, "").packages == {}
+    assert kernel_headers({"family": "other"}, KERNEL).packages == {}
+    assert f"kernel-devel-{KERNEL}" in kernel_headers(rhel, KERNEL).packages
     assert initramfs_tools("rhel")[0][0] == initramfs_tools("suse")[0][0] == "dracut"
     assert initramfs_tools("debian")[0][0] == "update-initramfs"
     assert len(initramfs_tools(None)) == len(set(initramfs_tools(None))) >= 4
+
+
+@pytest.mark.parametrize(
+    ("system", "kernel", "names", "foreign"),
+    [
+        (("debian", "debian"), "6.1.0-40-amd64", ["linux-headers-6.1.0-40-amd64"], ""),
+        (
+            ("debian", "debian"), "6.14.11-2-pve", ["proxmox-headers-6.14.11-2-pve"], "Proxmox",
+        ),
+        (
+            ("debian", "debian"), "6.2.16-20-pve",
+            ["proxmox-headers-6.2.16-20-pve", "pve-headers-6.2.16-20-pve"], "Proxmox",
+        ),
+        (("debian", "debian"), "5.15.158-2-pve", ["pve-headers-5.15.158-2-pve"], "Proxmox"),
+        (("debian", "debian"), "6.18.44-fc", ["linux-headers-6.18.44-fc"], "another source"),
+        (("debian", "ubuntu"), "6.8.0-117-generic", ["linux-headers-6.8.0-117-generic"], ""),
+        (
+            ("debian", "ubuntu"), "6.9.0-060900-generic",
+            ["linux-headers-6.9.0-060900-generic"], "another source",
+        ),
+        (("debian", "linuxmint"), "6.8.0-51-generic", ["linux-headers-6.8.0-51-generic"], ""),
+        (
+            ("debian", "pop"), "6.9.3-76060903-generic",
+            ["linux-headers-6.9.3-76060903-generic"], "",
+        ),
+        (
+            ("rhel", "amzn"), "6.12.40-63.114.amzn2023.x86_64",
+            [
+                "kernel6.12-devel-6.12.40-63.114.amzn2023.x86_64", "kernel6.12-devel-matched",
+            ], "",
+        ),
+        (
+            ("rhel", "ol"), "5.15.0-300.163.18.el9uek.x86_64",
+            [
+                "kernel-uek-devel-5.15.0-300.163.18.el9uek.x86_64", "kernel-uek-devel-matched",
+            ], "",
+        ),
+        (
+            ("rhel", "rocky"), "6.9.1-1.el9.elrepo.x86_64",
+            ["kernel-devel-6.9.1-1.el9.elrepo.x86_64", "kernel-devel-matched"], "ELRepo",
+        ),
+        (("suse", "sles"), "6.4.0-150600.23.47-default", ["kernel-default-devel"], ""),
+    ],
+)  # fmt: skip
+def test_headers_of_a_kernel_by_its_system(system, kernel, names, foreign):
+    family, identity = system
+    found = kernel_headers({"family": family, "id": identity, "arch": "x86_64"}, kernel)
+
+    assert (list(found.packages), found.foreign) == (names, foreign)
 
 
 def system(identity, version):
