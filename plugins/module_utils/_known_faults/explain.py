@@ -35,7 +35,7 @@ from .matching import (
 from .nvidia_log import mismatch, switch_error, unsupported, xid
 from .predicates import Facts, holds
 from .reader import read
-from .rules.containers import BUSY, CUDA_CONDITION, CUDA_RUNTIME
+from .rules.containers import CUDA_BUSY, CUDA_CONDITION, CUDA_RUNTIME
 from .rules.tables import FAILURES, SUCCESSES
 from .rules.xids import SWITCH, XID
 from .types import Rule
@@ -113,7 +113,7 @@ def _finding(
         if driver:
             cause += f" It is {driver}, {_newest(driver, data)}."
         return Finding(row.code, cause, evidence(text, match), step)
-    if row.code == BUSY:
+    if row is CUDA_BUSY:
         return _busy(finding(row, match, text), gpus)
     if row.code == XID:
         return xid(finding(row, match, text), text)

@@ -15,6 +15,7 @@ from ..types import Rule
 from .nvidia_kernel import MISMATCHES
 
 _NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
+_READ_REPORTS = "2026-11-28"
 _RUNTIME_STEP = (
     "Run kubegpu.nodes.site (or the role nvidia_container_toolkit) for this node: it installs the "
     "toolkit and configures the runtimes."
@@ -23,7 +24,17 @@ _RUNTIME_STEP = (
 CUDA_CONDITION = "unmet_requirement"
 CUDA_RUNTIME = "cuda_driver_insufficient"
 #: In a guest whose virtual GPU has no licence, that is the cause.
-BUSY = "gpu_busy"
+CUDA_BUSY = Rule(
+    "gpu_busy",
+    r"CUDA-capable device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy",
+    "a CUDA program",
+    "Another program holds the GPU alone, its compute mode is exclusive or prohibited, or its "
+    "MIG mode is on without an instance.",
+    "Check nvidia-smi -q -d COMPUTE and the processes that nvidia-smi lists.",
+    "Failed to allocate device vector A (error code CUDA-capable device(s) is/are busy or "
+    "unavailable)!",
+    "github.com/NVIDIA/nvidia-container-toolkit/issues/614",
+)
 
 
 def _fabric_nothing_to_do(
@@ -77,7 +88,7 @@ GENERAL = (
     ),
     Rule(
         "no_kernel_image",
-        r"no kernel image is available for execution on the device",
+        r"(?<!HIP error: )no kernel image is available for execution on the device",
         "a CUDA program",
         "The program has no code for this generation of GPU: its CUDA is too old for the GPU, or "
         "has dropped it.",
@@ -137,17 +148,7 @@ GENERAL = (
         "Error 804: forward compatibility was attempted on non supported HW",
         "github.com/gpustack/gpustack/issues/1254",
     ),
-    Rule(
-        BUSY,
-        r"CUDA-capable device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy",
-        "a CUDA program",
-        "Another program holds the GPU alone, its compute mode is exclusive or prohibited, or its "
-        "MIG mode is on without an instance.",
-        "Check nvidia-smi -q -d COMPUTE and the processes that nvidia-smi lists.",
-        "Failed to allocate device vector A (error code CUDA-capable device(s) is/are busy or "
-        "unavailable)!",
-        "github.com/NVIDIA/nvidia-container-toolkit/issues/614",
-    ),
+    CUDA_BUSY,
     Rule(
         "no_cuda_device",
         r"no CUDA-capable device is detected",
@@ -170,6 +171,35 @@ GENERAL = (
         "restart docker.",
         'docker: Error response from daemon: could not select device driver "" with capabilities: '
         "[[gpu]].",
+    ),
+    Rule(
+        "docker_no_gpu_driver",
+        r"AMD CDI spec not found",
+        "docker run --gpus (Docker 29)",
+        "dockerd found nothing of NVIDIA's container toolkit when it started, so that it takes "
+        "--gpus for AMD GPUs.",
+        "For an NVIDIA GPU install the toolkit and configure Docker (role "
+        "nvidia_container_toolkit), then: systemctl restart docker. Where its runtime is "
+        "configured, --runtime=nvidia instead of --gpus works too.",
+        "docker: Error response from daemon: AMD CDI spec not found",
+        "github.com/stevezau/media_preview_generator/issues/260; github.com/moby/moby/pull/52048",
+        _READ_REPORTS,
+        when=("has_nvidia",),
+        family="docker_amd_cdi",
+    ),
+    Rule(
+        "cdi_missing",
+        r"AMD CDI spec not found",
+        "docker run --gpus (Docker 29)",
+        "The node has no CDI specification of its AMD GPUs.",
+        "For an AMD GPU install AMD's container toolkit, and make the specification: amd-ctk cdi "
+        "generate --output=/etc/cdi/amd.json (module amd_cdi_specification).",
+        "docker: Error response from daemon: AMD CDI spec not found",
+        "github.com/moby/moby/pull/52048",
+        _READ_REPORTS,
+        when=("has_amd",),
+        family="docker_amd_cdi",
+        fix="amd-ctk cdi generate --output=/etc/cdi/amd.json",
     ),
     Rule(
         "hook_missing",
@@ -208,6 +238,22 @@ GENERAL = (
         "the toolkit's own words",
     ),
     Rule(
+        "image_without_glibc",
+        # BusyBox's shell names no line; that of Debian says "sh: 1: nvidia-smi: not found".
+        r"(?<![a-z])sh: nvidia-smi: not found"
+        r"|exec [^\s:]{0,200}nvidia-smi: no such file or directory"
+        r"|Error relocating [^\s:]{0,200}(?:nvidia|libcuda)[^\s:]{0,80}: \w{1,80}: symbol not found",
+        "a container of Alpine or another image with musl",
+        "The driver's programs and libraries that come into the container need glibc, and the "
+        "image has musl (Alpine): what is not found is their loader.",
+        "Use an image with glibc (Debian, Ubuntu, UBI). In Alpine the package gcompat and the "
+        "folders of the driver's libraries in /etc/ld-musl-ARCH.path may do.",
+        "/bin/sh: nvidia-smi: not found",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/1526",
+        _READ_REPORTS,
+        family="nvidia_smi_not_found",
+    ),
+    Rule(
         "nvidia_smi_missing",
         r"exec: \W{0,16}nvidia-smi\W{0,16}: executable file not found"
         r"|nvidia-smi: (?:command )?not found",
@@ -218,6 +264,7 @@ GENERAL = (
         "runtime (Kubernetes). See that nvidia-smi works on the node itself, and that "
         "NVIDIA_DRIVER_CAPABILITIES has utility.",
         'exec: "nvidia-smi": executable file not found in $PATH',
+        family="nvidia_smi_not_found",
     ),
     *MISMATCHES,
     Rule(
@@ -421,14 +468,25 @@ GENERAL = (
     ),
     Rule(
         "handler_missing",
+        r"unknown or invalid runtime name: (?P<name>[\w.-]+)",
+        "dockerd, when a container starts",
+        "dockerd has no runtime {name}: it is not configured, or dockerd was not restarted since. "
+        "Docker of a snap has a configuration and a container toolkit in the snap.",
+        _RUNTIME_STEP + " For Docker of a snap (snap list docker): snap refresh docker; snap logs "
+        "docker.nvidia-container-toolkit says why it has no such runtime.",
+        "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
+        "github.com/canonical/docker-snap/issues/180",
+        _READ_REPORTS,
+    ),
+    Rule(
+        "handler_missing",
         r"no runtime for \W{0,8}(?P<one>[\w.-]+)\W{0,8} is configured"
         r"|RuntimeHandler \W{0,8}(?P<two>[\w.-]+)\W{0,8} not supported"
-        r"|unknown or invalid runtime name: (?P<three>[\w.-]+)"
-        r"|unknown runtime specified (?P<four>[\w.-]+)"
+        r"|unknown runtime specified (?P<three>[\w.-]+)"
         # CRI-O, internal/oci/oci.go:115 of 1.36; "from runtime list map[crun:... runc:...]".
-        r"|failed to find runtime handler (?P<five>[\w.-]+) from runtime list",
+        r"|failed to find runtime handler (?P<four>[\w.-]+) from runtime list",
         "containerd, CRI-O, dockerd or kubelet, when a pod or container starts",
-        "The container runtime of the node knows no handler {one}{two}{three}{four}{five}: it is "
+        "The container runtime of the node knows no handler {one}{two}{three}{four}: it is "
         "not configured, or the runtime was not restarted since.",
         _RUNTIME_STEP,
         "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox "
@@ -461,16 +519,75 @@ GENERAL = (
         "could not apply required modification to OCI specification: error modifying OCI spec: "
         "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=all: unknown",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/434",
+        family="cdi_device_unknown",
+    ),
+    Rule(
+        "cdi_device_unknown",
+        r"Error response from daemon: CDI device injection failed: unresolvable CDI devices?\s+"
+        r"(?P<device>[\w./=:-]+\w)",
+        "dockerd without root (rootless)",
+        "Docker runs rootless, and dockerd does not see the specification of {device} in /etc/cdi "
+        "or /var/run/cdi.",
+        "Upgrade a rootless Docker to a release whose dockerd-rootless.sh shows both folders to "
+        "dockerd (moby pull request 48541), or name a folder of the user, with a copy of the "
+        "specification, in cdi-spec-dirs of ~/.config/docker/daemon.json.",
+        "docker: Error response from daemon: CDI device injection failed: unresolvable CDI devices "
+        "nvidia.com/gpu=all.",
+        "github.com/moby/moby/issues/47676; github.com/moby/moby/pull/48541",
+        _READ_REPORTS,
+        when=("cdi_spec", "rootless"),
+        family="cdi_device_unknown",
+    ),
+    Rule(
+        "cdi_stale",
+        r"failed to stat CDI host device \W{0,8}(?P<node>/dev/[\w./-]{1,120})\W{0,8}: "
+        r"no such file or directory",
+        "podman, containerd, CRI-O, dockerd",
+        "The CDI specification names {node}, which the node does not have: it was made when the "
+        "node had other GPUs, or the GPUs other numbers.",
+        "Make it again in the file that has it (grep -rl {node} /etc/cdi /var/run/cdi): nvidia-ctk "
+        "cdi generate --output=FILE, or amd-ctk cdi generate for AMD GPUs.",
+        "Error: setting up CDI devices: failed to inject devices: failed to stat CDI host device "
+        '"/dev/dri/renderD129": no such file or directory',
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/885",
+        _READ_REPORTS,
     ),
     Rule(
         "device_unknown",
-        r"nvidia-container-cli(?:\.real)?: device error: (?P<device>[\w.:-]+): unknown device",
+        r"nvidia-container-cli(?:\.real)?: device error: "
+        r"(?P<device>[^\n]{0,40}?[${}][^\n]{0,80}?): unknown device",
+        "nvidia-container-cli, when a container starts",
+        "The container asks for the GPU {device}, which is a variable that nothing replaced.",
+        "Write it as the compose file or the shell replaces it ($ and the name in braces), with an "
+        "index or a UUID of nvidia-smi -L as its value.",
+        "nvidia-container-cli: device error: $GPU_ID: unknown device",
+        "github.com/MaskAnyone/MaskAnyone/pull/61",
+        _READ_REPORTS,
+    ),
+    Rule(
+        "device_unknown",
+        r"nvidia-container-cli(?:\.real)?: device error: (?P<device>[^\n]{1,120}?): unknown device",
         "nvidia-container-cli, when a container starts",
         "The container asks for the GPU {device}, which this node does not have.",
         "Compare with nvidia-smi -L; after a GPU was changed, its UUID is another one.",
         "nvidia-container-cli: device error: GPU-5ca1ab1e-0000-4000-8000-000000000009: unknown "
         "device",
         "libnvidia-container's own words",
+    ),
+    Rule(
+        "ldconfig_failed",
+        r"ldcache error: process (?P<program>/[\w./-]{1,120}) terminated with signal "
+        r"(?P<signal>\d{1,3})",
+        "nvidia-container-cli, when a container starts",
+        "ldconfig ({program}), which the hook of the mode legacy runs for the container, was "
+        "killed by signal {signal}.",
+        "Have the nvidia runtime use CDI, which does not need that hook: nvidia-ctk cdi generate "
+        "--output=/var/run/cdi/nvidia.yaml, and nvidia-container-runtime.mode = cdi in "
+        "/etc/nvidia-container-runtime/config.toml (nvidia_container_toolkit_settings).",
+        "nvidia-container-cli: ldcache error: process /sbin/ldconfig terminated with signal 9",
+        "github.com/NVIDIA/k8s-device-plugin/issues/1400",
+        _READ_REPORTS,
+        fix="nvidia_container_toolkit_settings: {{nvidia-container-runtime.mode: cdi}}",
     ),
     Rule(
         "ldconfig_failed",
@@ -578,6 +695,22 @@ GENERAL = (
         "Use an image for the node's architecture (gpu_node.os.arch).",
         "exec /bin/sh: exec format error",
         "runc's own words",
+    ),
+    Rule(
+        "cri_missing",
+        r"no corresponding runtime configured in \W{0,8}(?:containerd\.)?runtimes\W{0,8} for "
+        r"\W{0,8}containerd\W{0,8} \W{0,8}default_runtime_name\s?=\s?\W{0,8}(?P<name>[\w.-]{1,80})",
+        "containerd's log",
+        "containerd starts without its CRI plugin: default_runtime_name is {name}, and its "
+        "configuration has no runtime of that name.",
+        "Add the table of the runtime {name} below containerd.runtimes in "
+        "/etc/containerd/config.toml, beside nvidia, and restart containerd. nvidia-ctk runtime "
+        "configure --config-source=command takes it from containerd's own configuration; "
+        "kubegpu.nodes.site (tag runtime) keeps it.",
+        "invalid plugin config: no corresponding runtime configured in `containerd.runtimes` for "
+        '`containerd` `default_runtime_name = "runc"',
+        "github.com/NVIDIA/k8s-device-plugin/pull/1145",
+        _READ_REPORTS,
     ),
     Rule(
         "cri_missing",
@@ -705,6 +838,22 @@ CONTAINER = (
         "error querying IMEX channels: requested IMEX channel channel0 does not exist",
         f"{_PLUGIN_SOURCE}internal/imex/imex.go; {_TOOLKIT_SOURCE}pkg/nvcdi/lib-imex.go",
         _READ_CDI,
+    ),
+    Rule(
+        "cdi_automatic_failed",
+        r"unresolvable CDI devices?\s+(?P<device>runtime\.nvidia\.com/[\w./=:-]{0,200}\w)",
+        "the nvidia runtime, when a container starts",
+        "The nvidia runtime makes the CDI specification of {device} itself at each start; that "
+        "failed, and the reason is in its log only. No file on the node ever has the kind "
+        "runtime.nvidia.com/gpu.",
+        "Run nvidia-ctk cdi generate on the node without writing a file: it shows what fails, "
+        "often the driver (nvidia-smi). Or read the runtime's log: nvidia-container-runtime.debug "
+        "in /etc/nvidia-container-runtime/config.toml names its file.",
+        "failed to inject CDI devices: unresolvable CDI devices runtime.nvidia.com/gpu=all: "
+        "unknown",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/1537",
+        _READ_REPORTS,
+        covers=("cdi_device_unknown",),
     ),
     Rule(
         "cdi_dra_device",

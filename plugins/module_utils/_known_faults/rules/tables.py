@@ -13,12 +13,13 @@ from .drm_kernel import DRM
 from .intel_kernel import INTEL, OTHERS
 from .kubernetes import CLUSTER
 from .nvidia_kernel import KERNEL
+from .programs import PROGRAMS
 from .tests_of_gpus import LAST_OF_TESTS, SLURM, TESTS
 from .xids import XID_RULES
 
 FAILURES = (
-    *(*GENERAL, *CONTAINER, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM, *TESTS, *SLURM),
-    *(*LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
+    *(*GENERAL, *CONTAINER, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM),
+    *(*TESTS, *SLURM, *LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
 )
 
 SUCCESSES = (
