@@ -468,12 +468,12 @@ GENERAL = (
     ),
     Rule(
         "handler_missing",
-        r"unknown or invalid runtime name: (?P<name>[\w.-]+)",
+        r"unknown or invalid runtime name: (?P<name>[\w.-]{0,80}\w)",
         "dockerd, when a container starts",
-        "dockerd has no runtime {name}: it is not configured, or dockerd was not restarted since. "
+        "dockerd knows no handler {name}: it is not configured, or dockerd was not restarted since. "
         "Docker of a snap has a configuration and a container toolkit in the snap.",
         _RUNTIME_STEP + " For Docker of a snap (snap list docker): snap refresh docker; snap logs "
-        "docker.nvidia-container-toolkit says why it has no such runtime.",
+        "docker.nvidia-container-toolkit says why the runtime is not configured.",
         "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
         "github.com/canonical/docker-snap/issues/180",
         _READ_REPORTS,
