@@ -242,7 +242,8 @@ GENERAL = (
         # BusyBox's shell names no line; that of Debian says "sh: 1: nvidia-smi: not found".
         r"(?<![a-z])sh: nvidia-smi: not found"
         r"|exec [^\s:]{0,200}nvidia-smi: no such file or directory"
-        r"|Error relocating [^\s:]{0,200}(?:nvidia|libcuda)[^\s:]{0,80}: \w{1,80}: symbol not found",
+        r"|Error relocating [^\s:]{0,200}(?:nvidia|libcuda)[^\s:]{0,80}: \w{1,80}: "
+        r"symbol not found",
         "a container of Alpine or another image with musl",
         "The driver's programs and libraries that come into the container need glibc, and the "
         "image has musl (Alpine): what is not found is their loader.",
@@ -470,8 +471,8 @@ GENERAL = (
         "handler_missing",
         r"unknown or invalid runtime name: (?P<name>[\w.-]{0,80}\w)",
         "dockerd, when a container starts",
-        "dockerd knows no handler {name}: it is not configured, or dockerd was not restarted since. "
-        "Docker of a snap has a configuration and a container toolkit in the snap.",
+        "dockerd knows no handler {name}: it is not configured, or dockerd was not restarted "
+        "since. Docker of a snap has a configuration and a container toolkit in the snap.",
         _RUNTIME_STEP + " For Docker of a snap (snap list docker): snap refresh docker; snap logs "
         "docker.nvidia-container-toolkit says why the runtime is not configured.",
         "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
@@ -699,7 +700,8 @@ GENERAL = (
     Rule(
         "cri_missing",
         r"no corresponding runtime configured in \W{0,8}(?:containerd\.)?runtimes\W{0,8} for "
-        r"\W{0,8}containerd\W{0,8} \W{0,8}default_runtime_name\s?=\s?\W{0,8}(?P<name>[\w.-]{1,80})",
+        r"\W{0,8}containerd\W{0,8} \W{0,8}default_runtime_name\s?=\s?\W{0,8}"
+        r"(?P<name>[\w.-]{1,80})",
         "containerd's log",
         "containerd starts without its CRI plugin: default_runtime_name is {name}, and its "
         "configuration has no runtime of that name.",
