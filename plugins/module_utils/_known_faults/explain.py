@@ -35,7 +35,7 @@ from .matching import (
 from .nvidia_log import mismatch, switch_error, unsupported, xid
 from .predicates import Facts, holds
 from .reader import read
-from .rules.containers import CUDA_BUSY, CUDA_CONDITION, CUDA_RUNTIME
+from .rules.cuda import CUDA_BUSY, CUDA_CONDITION, CUDA_RUNTIME
 from .rules.tables import FAILURES, SUCCESSES
 from .rules.xids import SWITCH, XID
 from .types import Rule

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ..types import Rule
 from .amd_kernel import AMD
-from .containers import CONTAINER, GENERAL, LAST_RESORTS
+from .cdi import CDI
+from .containers import GENERAL, LAST_RESORTS
 from .drm_kernel import DRM
 from .intel_kernel import INTEL, OTHERS
 from .kubernetes import CLUSTER
@@ -18,7 +19,7 @@ from .tests_of_gpus import LAST_OF_TESTS, SLURM, TESTS
 from .xids import XID_RULES
 
 FAILURES = (
-    *(*GENERAL, *CONTAINER, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM),
+    *(*GENERAL, *CDI, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM),
     *(*TESTS, *SLURM, *LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
 )
 
