@@ -62,6 +62,7 @@ SETTINGS = {
     "nothing_injected": {"nvidia-container-runtime.mode": "auto"},
     "ldconfig_failed": {"nvidia-container-cli.ldconfig": "@/sbin/ldconfig"},
     "cgroup_rootless": {"nvidia-container-cli.no-cgroups": True},
+    "container_no_cgroups": {"nvidia-container-cli.no-cgroups": False},
 }
 #: The step that the finding is about, beside those that go with it.
 STEPS = {
@@ -175,7 +176,7 @@ def fix_in_words(code, **names):
 
 
 @pytest.mark.parametrize("name", [name for name, (_made, code) in NODE.items()
-                                  if RUN.search(CAUSES[code].fix)])  # fmt: skip
+                                  if code in CAUSES and RUN.search(CAUSES[code].fix)])  # fmt: skip
 def test_the_fix_changes_the_plan_of_the_node_that_has_the_finding(name):
     made, code = NODE[name]
     host = made()
@@ -200,6 +201,10 @@ MORE = {
     "cdi_missing": lambda: changed(container_toolkit__cdi_spec=None),
     "toolkit_broken": changed,
     "wrong_program": changed,
+    "nvml_unknown_error": changed,
+    "container_no_cgroups": lambda: changed(
+        container_toolkit__config={"nvidia-container-cli.no-cgroups": True}
+    ),
     "not_default": changed,
     "could_not_reach_nvml": changed,
     "plugin_gave_up": changed,
