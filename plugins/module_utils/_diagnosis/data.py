@@ -308,6 +308,7 @@ _OF_RUNTIME = (
           f"{{{{nvidia-container-runtime.mode: auto}}}}, then: {_TOOLKIT}"),
     Cause("cdi_device_unknown", RUNTIME, _BELOW_RUNTIME,
           fix=_NEW_CDI),
+    Cause("cdi_automatic_failed", RUNTIME, _BELOW_RUNTIME),
     Cause("ldconfig_failed", RUNTIME, _BELOW_RUNTIME, fix="nvidia_container_toolkit_settings: "
           "{{nvidia-container-cli.ldconfig: '@/sbin/ldconfig'}} (Ubuntu: '@/sbin/ldconfig.real'), "
           f"then: {_TOOLKIT}"),
@@ -400,6 +401,10 @@ _OF_POD = (
     Cause("forward_compatibility", POD, (MODULE,), fix=f"an image without cuda-compat, or "
           f"nvidia_driver_branch and: {_DRIVER}"),
     Cause("no_kernel_image", POD),
+    Cause("hsa_invalid_isa", POD),
+    Cause("image_for_other_vendor", POD),
+    Cause("image_glibc_too_old", POD),
+    Cause("image_without_glibc", POD),
     Cause("mps_not_reachable", POD),
     Cause("no_cuda_device", POD, (*_BELOW_POD, "asks_no_gpu")),
     Cause("pod_failed", POD, FOLLOWS[POD], confidence=LIKELY),

@@ -37,7 +37,7 @@ from .nvidia_log import mismatch, switch_error, unsupported, xid
 from .package_lines import RELATION, relevant_lines
 from .predicates import Facts, holds
 from .reader import read
-from .rules.containers import BUSY, CUDA_CONDITION, CUDA_RUNTIME
+from .rules.cuda import CUDA_BUSY, CUDA_CONDITION, CUDA_RUNTIME
 from .rules.packages import MANAGERS
 from .rules.tables import FAILURES, SUCCESSES
 from .rules.xids import SWITCH, XID
@@ -125,7 +125,7 @@ def _finding(
         return replace(finding(row, match, text), evidence=lines[:_MOST_LINES])
     if row.code == BUILD_FAILED:
         return explain_log(text)
-    if row.code == BUSY:
+    if row is CUDA_BUSY:
         return _busy(finding(row, match, text), gpus)
     if row.code == XID:
         return xid(finding(row, match, text), text)

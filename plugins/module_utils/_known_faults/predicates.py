@@ -99,6 +99,50 @@ def _no_cgroups(facts: Facts) -> Answer:
     return bool(config.get("nvidia-container-cli.no-cgroups", False))
 
 
+def _gpus_of(facts: Facts, vendor: str) -> Answer:
+    """Whether the node has a GPU of a vendor; without any GPU in the facts it is not known."""
+    gpus = facts.get("gpus") or ()
+    return any(gpu.get("vendor") == vendor for gpu in gpus) if gpus else None
+
+
+def _has_nvidia(facts: Facts) -> Answer:
+    return _gpus_of(facts, "nvidia")
+
+
+def _has_amd(facts: Facts) -> Answer:
+    return _gpus_of(facts, "amd")
+
+
+def _other_vendor_only(facts: Facts) -> Answer:
+    nvidia = _has_nvidia(facts)
+    return None if nvidia is None else not nvidia
+
+
+def _nvidia_loaded(facts: Facts) -> Answer:
+    """Whether NVIDIA's module is loaded; partial facts without a version do not tell."""
+    driver = _part(facts, "driver")
+    if driver.get("loaded"):
+        return True
+    return False if "installed" in driver else None
+
+
+def _desktop_kernel(facts: Facts) -> Answer:
+    """Whether the kernel is that of WSL 2 or of Docker Desktop's virtual machine."""
+    kernel = str(_part(facts, "os").get("kernel") or "").lower()
+    return any(word in kernel for word in ("microsoft", "linuxkit")) if kernel else None
+
+
+def _cdi_spec(facts: Facts) -> Answer:
+    """Whether the node has a CDI specification of NVIDIA."""
+    toolkit = _part(facts, "container_toolkit")
+    return toolkit["cdi_spec"] is not None if "cdi_spec" in toolkit else None
+
+
+def _rootless(facts: Facts) -> Answer:
+    """Only the caller knows whether an engine of a user without root said it."""
+    return None
+
+
 def _just_started(facts: Facts) -> Answer:
     """Only the caller knows it of a container."""
     return None
@@ -110,5 +154,12 @@ PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
     "has_nvswitch": _has_nvswitch,
     "vgpu_unlicensed": _unlicensed,
     "no_cgroups": _no_cgroups,
+    "has_nvidia": _has_nvidia,
+    "has_amd": _has_amd,
+    "other_vendor_only": _other_vendor_only,
+    "nvidia_loaded": _nvidia_loaded,
+    "desktop_kernel": _desktop_kernel,
+    "cdi_spec": _cdi_spec,
+    "rootless": _rootless,
     "just_started": _just_started,
 }

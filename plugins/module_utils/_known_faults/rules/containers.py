@@ -9,155 +9,23 @@ Each row names its source. Rows are in order of precedence, the most specific on
 
 from __future__ import annotations
 
-from ..._core.finding import ERROR, WARNING
 from ..._nvidia.xids_data import REBOOT_STEP
 from ..types import Rule
+from .cuda import CUDA
+from .device_plugins import DEVICE_PLUGINS
+from .engines import ENGINES
 from .nvidia_kernel import MISMATCHES
 
 _NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
+_READ_REPORTS = "2026-11-28"
 _RUNTIME_STEP = (
     "Run kubegpu.nodes.site (or the role nvidia_container_toolkit) for this node: it installs the "
     "toolkit and configures the runtimes."
 )
 
-CUDA_CONDITION = "unmet_requirement"
-CUDA_RUNTIME = "cuda_driver_insufficient"
-#: In a guest whose virtual GPU has no licence, that is the cause.
-BUSY = "gpu_busy"
-
-
-def _fabric_nothing_to_do(
-    cause: str, next_step: str, when: tuple[str, ...], severity: str = ERROR, fix: str = ""
-) -> Rule:
-    return Rule(
-        "fabric_nothing_to_do",
-        r"NV_WARN_NOTHING_TO_DO",
-        "the log of NVIDIA's fabric manager",
-        cause,
-        next_step,
-        "request to query NVSwitch device information from NVSwitch driver failed with "
-        "error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
-        "github.com/data-infra/cube-studio/issues/29",
-        severity=severity,
-        when=when,
-        family="fabric_nothing_to_do",
-        fix=fix,
-        covers=("fabric_not_ready",),
-    )
-
-
+#: In the order of precedence.
 GENERAL = (
-    Rule(
-        CUDA_CONDITION,
-        r"unsatisfied condition:\s*(?P<condition>[^\s,\\:()]+(?:\s*[<>=!]+\s*[^\s,\\:()]+)?)",
-        "nvidia-container-cli or the nvidia runtime, when a container starts",
-        "The image demands {condition}, which this node does not meet.",
-        "Use an image whose demands the node meets: they are in the image's NVIDIA_REQUIRE_CUDA.",
-        "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.3, please update "
-        "your driver to a newer version, or use an earlier cuda container",
-    ),
-    Rule(
-        CUDA_RUNTIME,
-        r"CUDA driver version is insufficient for CUDA runtime version",
-        "a CUDA program (cudaErrorInsufficientDriver)",
-        "The program was built with a newer CUDA than the node's driver runs.",
-        "Use an image with an older CUDA, or install a newer driver.",
-        "CUDA driver version is insufficient for CUDA runtime version",
-        "github.com/NVIDIA/nvidia-docker/issues/317",
-    ),
-    Rule(
-        "ptx_toolchain",
-        r"provided PTX was compiled with an unsupported toolchain",
-        "a CUDA program",
-        "The driver runs this CUDA by minor-version compatibility only, and the program brings "
-        "code (PTX) that the driver would have to compile: for that it is too old.",
-        "Install the driver that this CUDA came with, or use an image with the driver's own CUDA.",
-        "the provided PTX was compiled with an unsupported toolchain",
-        "NVIDIA's CUDA compatibility guide",
-    ),
-    Rule(
-        "no_kernel_image",
-        r"no kernel image is available for execution on the device",
-        "a CUDA program",
-        "The program has no code for this generation of GPU: its CUDA is too old for the GPU, or "
-        "has dropped it.",
-        "Use an image that was built for this GPU's generation; the filter "
-        "kubegpu.nodes.driver_required_by names the generations that a CUDA dropped.",
-        "no kernel image is available for execution on the device",
-        "NVIDIA's CUDA runtime errors (209)",
-    ),
-    Rule(
-        "fabric_manager_version",
-        r"interface version (?P<own>[\d.]+\d) do(?:es)?n['\u2019]t match with (?:the )?"
-        r"driver version (?P<loaded>[\d.]+\d)",
-        "the log of NVIDIA's fabric manager",
-        "The fabric manager is {own}, and the driver that is loaded is {loaded}: the "
-        "versions must match exactly; otherwise CUDA reports error 802.",
-        "Run kubegpu.nodes.site for this node with the requested driver (nvidia_driver_branch): "
-        "role nvidia_driver keeps both at one version. By hand: install nvidia-fabricmanager in "
-        "version {loaded}, or reboot where the driver's packages are {own}.",
-        "fabric manager NVIDIA GPU driver interface version 550.127.05 don't match with driver "
-        "version 550.120. Please update with matching NVIDIA driver package.",
-        "github.com/akash-network/website/pull/632",
-        covers=("fabric_not_ready",),
-    ),
-    _fabric_nothing_to_do(
-        "The fabric manager found no NVSwitch: it is a board with NVLink 5 (B200, B300), and what "
-        "reaches its switches is missing.",
-        "Install nvlsm and infiniband-diags, and modprobe ib_umad (linux-modules-extra-<kernel> on "
-        "Ubuntu has it); role nvidia_driver does it.",
-        ("has_nvswitch",),
-    ),
-    _fabric_nothing_to_do(
-        "The fabric manager found no NVSwitch: this machine has none and needs no fabric manager.",
-        "Turn it off: systemctl disable --now nvidia-fabricmanager (nvidia_driver_fabric: false).",
-        ("not has_nvswitch",),
-        severity=WARNING,
-        fix="nvidia_driver_fabric: false; systemctl disable --now nvidia-fabricmanager",
-    ),
-    Rule(
-        "fabric_not_ready",
-        r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY",
-        "a CUDA program (error 802)",
-        "GPUs behind NVSwitch cannot be used before the fabric manager has set up the switches, "
-        "and it does not run or is of another version than the driver.",
-        "Install nvidia-fabricmanager in the driver's very version, then: systemctl enable --now "
-        "nvidia-fabricmanager.",
-        "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error 802: system not "
-        "yet initialized",
-        "github.com/dstackai/dstack/issues/2348",
-    ),
-    Rule(
-        "forward_compatibility",
-        r"forward compatibility was attempted on non supported HW",
-        "a CUDA program (error 804)",
-        "The image brings its own newer CUDA driver library (cuda-compat), which works on "
-        "data-centre GPUs only.",
-        "Install a newer driver on the node, or remove cuda-compat from the image.",
-        "Error 804: forward compatibility was attempted on non supported HW",
-        "github.com/gpustack/gpustack/issues/1254",
-    ),
-    Rule(
-        BUSY,
-        r"CUDA-capable device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy",
-        "a CUDA program",
-        "Another program holds the GPU alone, its compute mode is exclusive or prohibited, or its "
-        "MIG mode is on without an instance.",
-        "Check nvidia-smi -q -d COMPUTE and the processes that nvidia-smi lists.",
-        "Failed to allocate device vector A (error code CUDA-capable device(s) is/are busy or "
-        "unavailable)!",
-        "github.com/NVIDIA/nvidia-container-toolkit/issues/614",
-    ),
-    Rule(
-        "no_cuda_device",
-        r"no CUDA-capable device is detected",
-        "a CUDA program",
-        "The container has the driver's libraries, but no GPU was given to it.",
-        "Ask for a GPU: limits: {{nvidia.com/gpu: 1}} in Kubernetes, --gpus or "
-        "NVIDIA_VISIBLE_DEVICES elsewhere.",
-        "Failed to allocate device vector A (error code no CUDA-capable device is detected)!",
-        "NVIDIA's CUDA runtime errors (100)",
-    ),
+    *CUDA,
     Rule(
         "docker_no_gpu_driver",
         r"could not select device driver \W{0,16}(?:cdi)?\W{0,16} with capabilities"
@@ -170,6 +38,35 @@ GENERAL = (
         "restart docker.",
         'docker: Error response from daemon: could not select device driver "" with capabilities: '
         "[[gpu]].",
+    ),
+    Rule(
+        "docker_no_gpu_driver",
+        r"AMD CDI spec not found",
+        "docker run --gpus (Docker 29)",
+        "dockerd found nothing of NVIDIA's container toolkit when it started, so that it takes "
+        "--gpus for AMD GPUs.",
+        "For an NVIDIA GPU install the toolkit and configure Docker (role "
+        "nvidia_container_toolkit), then: systemctl restart docker. Where its runtime is "
+        "configured, --runtime=nvidia instead of --gpus works too.",
+        "docker: Error response from daemon: AMD CDI spec not found",
+        "github.com/stevezau/media_preview_generator/issues/260; github.com/moby/moby/pull/52048",
+        _READ_REPORTS,
+        when=("has_nvidia",),
+        family="docker_amd_cdi",
+    ),
+    Rule(
+        "cdi_missing",
+        r"AMD CDI spec not found",
+        "docker run --gpus (Docker 29)",
+        "The node has no CDI specification of its AMD GPUs.",
+        "For an AMD GPU install AMD's container toolkit, and make the specification: amd-ctk cdi "
+        "generate --output=/etc/cdi/amd.json (module amd_cdi_specification).",
+        "docker: Error response from daemon: AMD CDI spec not found",
+        "github.com/moby/moby/pull/52048",
+        _READ_REPORTS,
+        when=("has_amd",),
+        family="docker_amd_cdi",
+        fix="amd-ctk cdi generate --output=/etc/cdi/amd.json",
     ),
     Rule(
         "hook_missing",
@@ -208,6 +105,23 @@ GENERAL = (
         "the toolkit's own words",
     ),
     Rule(
+        "image_without_glibc",
+        # BusyBox's shell names no line; that of Debian says "sh: 1: nvidia-smi: not found".
+        r"(?<![a-z])sh: nvidia-smi: not found"
+        r"|exec [^\s:]{0,200}nvidia-smi: no such file or directory"
+        r"|Error relocating [^\s:]{0,200}(?:nvidia|libcuda)[^\s:]{0,80}: \w{1,80}: "
+        r"symbol not found",
+        "a container of Alpine or another image with musl",
+        "The driver's programs and libraries that come into the container need glibc, and the "
+        "image has musl (Alpine): what is not found is their loader.",
+        "Use an image with glibc (Debian, Ubuntu, UBI). In Alpine the package gcompat and the "
+        "folders of the driver's libraries in /etc/ld-musl-ARCH.path may do.",
+        "/bin/sh: nvidia-smi: not found",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/1526",
+        _READ_REPORTS,
+        family="nvidia_smi_not_found",
+    ),
+    Rule(
         "nvidia_smi_missing",
         r"exec: \W{0,16}nvidia-smi\W{0,16}: executable file not found"
         r"|nvidia-smi: (?:command )?not found",
@@ -218,6 +132,7 @@ GENERAL = (
         "runtime (Kubernetes). See that nvidia-smi works on the node itself, and that "
         "NVIDIA_DRIVER_CAPABILITIES has utility.",
         'exec: "nvidia-smi": executable file not found in $PATH',
+        family="nvidia_smi_not_found",
     ),
     *MISMATCHES,
     Rule(
@@ -288,147 +203,28 @@ GENERAL = (
         "github.com/NVIDIA/nvidia-container-toolkit/issues/154",
         covers=_NO_NVML,
     ),
+    *DEVICE_PLUGINS,
     Rule(
-        "could_not_reach_nvml",
-        r"Detected non-NVML platform|could not load NVML library|ERROR_LIBRARY_NOT_FOUND"
-        r"|Incompatible (?:platform|strategy) detected",
-        "the device plugin's log",
-        "The plugin found no NVML in its container: nvidia is not the default runtime and its pod "
-        "has no runtimeClassName; or the node has no driver; or it has no GPU.",
-        "Give the DaemonSet runtimeClassName: nvidia, or make nvidia the default runtime and "
-        "delete the pod; keep the plugin off nodes without a GPU (label kubegpu.nodes/gpu). "
-        "kubegpu.nodes.verify shows the cause.",
-        "Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1: cannot open "
-        "shared object file: No such file or directory\n"
-        "Incompatible platform detected\nNo devices found. Waiting indefinitely.",
-        covers=("no_plugin_devices", "plugin_gave_up"),
-        # internal/plugin/manager/factory.go of v0.14.5 to v0.15.1; since v0.16.0 "strategy".
-        outdated=(
-            ("detected non-nvml platform", "the device plugin up to v0.15"),
-            ("incompatible platform detected", "the device plugin up to v0.15"),
-        ),
-    ),
-    Rule(
-        "no_plugin_devices",
-        r"No devices found\. Waiting indefinitely",
-        "the device plugin's log",
-        "The plugin runs, but found no GPU that it may offer.",
-        "Keep it off nodes without a GPU (label kubegpu.nodes/gpu). On a GPU node, check "
-        "nvidia-smi -L there, and at the plugin's MIG strategy.",
-        "No devices found. Waiting indefinitely.",
-        covers=("plugin_gave_up",),
-    ),
-    Rule(
-        "plugin_gave_up",
-        r"invalid device discovery strategy",
-        "the device plugin's log",
-        "The plugin ended, as it found neither NVML nor a Tegra system.",
-        "Give the DaemonSet runtimeClassName: nvidia, or make nvidia the default runtime.",
-        "error starting plugins: error getting plugins: unable to create plugins: failed to "
-        "construct resource managers: invalid device discovery strategy",
-        "github.com/NVIDIA/k8s-device-plugin/issues/1220",
-    ),
-    Rule(
-        "discovery_no_token",
-        r"failed to create clientsets:[^\n]{0,300}serviceaccount/token",
-        "GPU feature discovery's log",
-        "GPU feature discovery is to hand its labels over by the NodeFeature API, which is its "
-        "default since v0.19, and its pod has no token for the API server.",
-        "Run kubegpu.nodes.site (tag device_plugin), which says how labels are handed over; "
-        "elsewhere, set USE_NODE_FEATURE_API=false in its container, or mount a token.",
-        "failed to create clientsets: create client configuration: create in-cluster client "
-        "configuration: open /var/run/secrets/kubernetes.io/serviceaccount/token: no such file or "
-        "directory",
-        "k8s-device-plugin v0.20.0, cmd/gpu-feature-discovery/main.go",
-    ),
-    Rule(
-        "discovery_no_rights",
-        r"failed to (?:get|create|update) NodeFeature object[^\n]{0,300}is forbidden",
-        "GPU feature discovery's log",
-        "GPU feature discovery may not write NodeFeature objects in its namespace.",
-        "Give its service account get, list, watch, create and update on nodefeatures of "
-        "nfd.k8s-sigs.io; nvidia_device_plugin_feature_discovery_api: true makes the Role.",
-        "failed to get NodeFeature object: nodefeatures.nfd.k8s-sigs.io "
-        '"nvidia-features-for-gpu1" is forbidden: User "system:serviceaccount:kubegpu:plugin" '
-        'cannot get resource "nodefeatures" in API group "nfd.k8s-sigs.io"',
-        "k8s-device-plugin v0.20.0, internal/lm/output.go, and the API server's own words",
-    ),
-    Rule(
-        "discovery_no_api",
-        r"failed to (?:get|create|update) NodeFeature object[^\n]{0,300}"
-        r"could not find the requested resource",
-        "GPU feature discovery's log",
-        "The cluster has no NodeFeature API: node-feature-discovery is not installed, or is older "
-        "than 0.12.",
-        "Install node-feature-discovery, or let labels be handed over by a file: "
-        "nvidia_device_plugin_feature_discovery_api: false.",
-        'failed to create NodeFeature object "nvidia-features-for-gpu1": the server could not find '
-        "the requested resource (post nodefeatures.nfd.k8s-sigs.io)",
-        "k8s-device-plugin v0.20.0, internal/lm/output.go, and the API server's own words",
-    ),
-    Rule(
-        "discovery_no_nvml",
-        r"failed to create resource manager: unsupported strategy",
-        "GPU feature discovery's log",
-        "GPU feature discovery found no NVML in its container: the nvidia runtime did not start "
-        "it, or the node has no driver.",
-        "Check the device plugin's pod on the same node, which needs the same; "
-        "kubegpu.nodes.verify shows what is missing.",
-        "failed to create resource manager: unsupported strategy auto",
-        "k8s-device-plugin v0.20.0, internal/resource/factory.go",
-    ),
-    Rule(
-        "insufficient_gpu",
-        r"(?:(?<!\d)(?P<count>\d{1,9}) )?Insufficient (?P<resource>(?:[\w-]+\.)+com/[\w.-]+)",
-        "the scheduler, in a pod's events",
-        "No node has {resource} to spare: all are taken, or no device plugin offers any.",
-        "Compare capacity, allocatable and what pods have: kubegpu.nodes.verify says which of the "
-        "two it is, and names the pods.",
-        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
-    ),
-    Rule(
-        "allocation_failed",
-        r"requested number of devices unavailable for (?P<resource>[\w./-]+\w)\.? "
-        r"Requested: (?P<requested>\d+), Available: (?P<available>\d+)",
-        "kubelet, in a pod's events (UnexpectedAdmissionError)",
-        "The scheduler gave the pod a node on which kubelet has {available} of {requested} "
-        "{resource} left: the device plugin went, or a GPU became unhealthy, in between.",
-        "Check the device plugin's log on that node; delete the pod, and it is scheduled again.",
-        "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
-        "Requested: 1, Available: 0, which is unexpected",
-        "kubelet's own words",
-    ),
-    Rule(
-        "gpu_limit_missing",
-        r"Limit must be set for non overcommitable resources",
-        "the API server",
-        "A GPU is given in requests alone, which Kubernetes refuses.",
-        "Give it in limits (requests may be left out, or must be equal). The filter "
-        "kubegpu.nodes.gpu_resources_check checks a pod.",
-        "spec.containers[0].resources.limits: Required value: Limit must be set for non "
-        "overcommitable resources",
-        "the API server's own words",
-    ),
-    Rule(
-        "gpu_request_differs",
-        r"must be equal to (?P<resource>(?:[\w-]+\.)+com/[\w.-]+) limit",
-        "the API server",
-        "Request and limit of {resource} differ, which Kubernetes refuses.",
-        "Leave the request out, or make it equal to the limit.",
-        'spec.containers[0].resources.requests: Invalid value: "1": must be equal to '
-        "nvidia.com/gpu limit",
-        "the API server's own words",
+        "handler_missing",
+        r"unknown or invalid runtime name: (?P<name>[\w.-]{0,80}\w)",
+        "dockerd, when a container starts",
+        "dockerd knows no handler {name}: it is not configured, or dockerd was not restarted "
+        "since. Docker of a snap has a configuration and a container toolkit in the snap.",
+        _RUNTIME_STEP + " For Docker of a snap (snap list docker): snap refresh docker; snap logs "
+        "docker.nvidia-container-toolkit says why the runtime is not configured.",
+        "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
+        "github.com/canonical/docker-snap/issues/180",
+        _READ_REPORTS,
     ),
     Rule(
         "handler_missing",
         r"no runtime for \W{0,8}(?P<one>[\w.-]+)\W{0,8} is configured"
         r"|RuntimeHandler \W{0,8}(?P<two>[\w.-]+)\W{0,8} not supported"
-        r"|unknown or invalid runtime name: (?P<three>[\w.-]+)"
-        r"|unknown runtime specified (?P<four>[\w.-]+)"
+        r"|unknown runtime specified (?P<three>[\w.-]+)"
         # CRI-O, internal/oci/oci.go:115 of 1.36; "from runtime list map[crun:... runc:...]".
-        r"|failed to find runtime handler (?P<five>[\w.-]+) from runtime list",
+        r"|failed to find runtime handler (?P<four>[\w.-]+) from runtime list",
         "containerd, CRI-O, dockerd or kubelet, when a pod or container starts",
-        "The container runtime of the node knows no handler {one}{two}{three}{four}{five}: it is "
+        "The container runtime of the node knows no handler {one}{two}{three}{four}: it is "
         "not configured, or the runtime was not restarted since.",
         _RUNTIME_STEP,
         "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox "
@@ -461,16 +257,75 @@ GENERAL = (
         "could not apply required modification to OCI specification: error modifying OCI spec: "
         "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=all: unknown",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/434",
+        family="cdi_device_unknown",
+    ),
+    Rule(
+        "cdi_device_unknown",
+        r"Error response from daemon: CDI device injection failed: unresolvable CDI devices?\s+"
+        r"(?P<device>[\w./=:-]+\w)",
+        "dockerd without root (rootless)",
+        "Docker runs rootless, and dockerd does not see the specification of {device} in /etc/cdi "
+        "or /var/run/cdi.",
+        "Upgrade a rootless Docker to a release whose dockerd-rootless.sh shows both folders to "
+        "dockerd (moby pull request 48541), or name a folder of the user, with a copy of the "
+        "specification, in cdi-spec-dirs of ~/.config/docker/daemon.json.",
+        "docker: Error response from daemon: CDI device injection failed: unresolvable CDI devices "
+        "nvidia.com/gpu=all.",
+        "github.com/moby/moby/issues/47676; github.com/moby/moby/pull/48541",
+        _READ_REPORTS,
+        when=("cdi_spec", "rootless"),
+        family="cdi_device_unknown",
+    ),
+    Rule(
+        "cdi_stale",
+        r"failed to stat CDI host device \W{0,8}(?P<node>/dev/[\w./-]{1,120})\W{0,8}: "
+        r"no such file or directory",
+        "podman, containerd, CRI-O, dockerd",
+        "The CDI specification names {node}, which the node does not have: it was made when the "
+        "node had other GPUs, or the GPUs other numbers.",
+        "Make it again in the file that has it (grep -rl {node} /etc/cdi /var/run/cdi): nvidia-ctk "
+        "cdi generate --output=FILE, or amd-ctk cdi generate for AMD GPUs.",
+        "Error: setting up CDI devices: failed to inject devices: failed to stat CDI host device "
+        '"/dev/dri/renderD129": no such file or directory',
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/885",
+        _READ_REPORTS,
     ),
     Rule(
         "device_unknown",
-        r"nvidia-container-cli(?:\.real)?: device error: (?P<device>[\w.:-]+): unknown device",
+        r"nvidia-container-cli(?:\.real)?: device error: "
+        r"(?P<device>[^\n]{0,40}?[${}][^\n]{0,80}?): unknown device",
+        "nvidia-container-cli, when a container starts",
+        "The container asks for the GPU {device}, which is a variable that nothing replaced.",
+        "Write it as the compose file or the shell replaces it ($ and the name in braces), with an "
+        "index or a UUID of nvidia-smi -L as its value.",
+        "nvidia-container-cli: device error: $GPU_ID: unknown device",
+        "github.com/MaskAnyone/MaskAnyone/pull/61",
+        _READ_REPORTS,
+    ),
+    Rule(
+        "device_unknown",
+        r"nvidia-container-cli(?:\.real)?: device error: (?P<device>[^\n]{1,120}?): unknown device",
         "nvidia-container-cli, when a container starts",
         "The container asks for the GPU {device}, which this node does not have.",
         "Compare with nvidia-smi -L; after a GPU was changed, its UUID is another one.",
         "nvidia-container-cli: device error: GPU-5ca1ab1e-0000-4000-8000-000000000009: unknown "
         "device",
         "libnvidia-container's own words",
+    ),
+    Rule(
+        "ldconfig_failed",
+        r"ldcache error: process (?P<program>/[\w./-]{1,120}) terminated with signal "
+        r"(?P<signal>\d{1,3})",
+        "nvidia-container-cli, when a container starts",
+        "ldconfig ({program}), which the hook of the mode legacy runs for the container, was "
+        "killed by signal {signal}.",
+        "Have the nvidia runtime use CDI, which does not need that hook: nvidia-ctk cdi generate "
+        "--output=/var/run/cdi/nvidia.yaml, and nvidia-container-runtime.mode = cdi in "
+        "/etc/nvidia-container-runtime/config.toml (nvidia_container_toolkit_settings).",
+        "nvidia-container-cli: ldcache error: process /sbin/ldconfig terminated with signal 9",
+        "github.com/NVIDIA/k8s-device-plugin/issues/1400",
+        _READ_REPORTS,
+        fix="nvidia_container_toolkit_settings: {{nvidia-container-runtime.mode: cdi}}",
     ),
     Rule(
         "ldconfig_failed",
@@ -544,75 +399,7 @@ GENERAL = (
         "ERROR: Unable to load the kernel module 'nvidia.ko'.",
         driver=True,
     ),
-    Rule(
-        "image_missing",
-        r"Unable to find image \W{0,8}(?P<one>[\w./:@-]+)\W{0,8} locally"
-        r"|No such image: (?P<two>[\w./:@-]+)"
-        r"|image \W{0,8}(?P<three>[\w./:@-]+)\W{1,8}not found"
-        r"|Container image \W{0,8}(?P<four>[\w./:@-]+)\W{0,8} is not present with pull policy"
-        r"|ErrImageNeverPull",
-        "docker, ctr, kubelet",
-        "The image {one}{two}{three}{four} is not on this node.",
-        "Bring it there (an archive, or a registry that the node reaches), or allow the pull.",
-        "Unable to find image 'nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0' locally",
-        "docker's own words",
-    ),
-    Rule(
-        "image_pull_failed",
-        r"ErrImagePull|ImagePullBackOff|failed to resolve reference \W{0,16}(?P<image>[\w./:@-]+)"
-        r"|pull access denied for (?P<other>[\w./:@-]+)|failed to pull and unpack image",
-        "kubelet, docker, ctr",
-        "The image {image}{other} cannot be pulled: the registry does not answer, does not have "
-        "it, or wants a login.",
-        "Name an image that the node can pull (a mirror, a pull secret), or bring it there before.",
-        'Failed to pull image "nvcr.io/nvidia/k8s-device-plugin:v0.20.0": failed to resolve '
-        'reference "nvcr.io/nvidia/k8s-device-plugin:v0.20.0": dial tcp: i/o timeout',
-        "kubelet's own words",
-        covers=("image_missing",),
-    ),
-    Rule(
-        "wrong_architecture",
-        r"exec format error|no match for platform in manifest",
-        "container start",
-        "The image was built for another kind of processor than the node's.",
-        "Use an image for the node's architecture (gpu_node.os.arch).",
-        "exec /bin/sh: exec format error",
-        "runc's own words",
-    ),
-    Rule(
-        "cri_missing",
-        r"unknown service runtime\.v1(?:alpha2)?\.RuntimeService",
-        "kubelet, crictl",
-        "containerd runs without its CRI plugin: it is disabled in its configuration, or could not "
-        "start.",
-        "Take cri out of disabled_plugins (containerd_enable_cri of the role "
-        "nvidia_container_toolkit), then restart containerd; ctr plugins ls names its error.",
-        "rpc error: code = Unimplemented desc = unknown service runtime.v1.RuntimeService",
-        "containerd's own words",
-    ),
-    Rule(
-        "containerd_not_running",
-        r"(?:dial(?:ing)? [^\w/]{0,16}(?:unix [^\w/]{0,16})?|stat [^\w/]{0,16})"
-        r"(?P<socket>/[\w./-]{0,200}?containerd[\w.-]{0,60}?\.sock)",
-        "ctr, crictl, kubelet",
-        "containerd does not answer at {socket}.",
-        "Check: systemctl status containerd; journalctl --unit containerd. Check the configuration "
-        "with: containerd config dump.",
-        'ctr: failed to dial "/run/containerd/containerd.sock": connection error: desc = '
-        '"transport: error while dialing: dial unix /run/containerd/containerd.sock: connect: no '
-        'such file or directory"',
-        "ctr's own words",
-    ),
-    Rule(
-        "docker_not_running",
-        r"Cannot connect to the Docker daemon",
-        "docker",
-        "dockerd does not answer.",
-        "Check: systemctl status docker; journalctl --unit docker.",
-        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon "
-        "running?",
-        "docker's own words",
-    ),
+    *ENGINES,
 )
 
 # They count only where nothing else is known.
@@ -639,124 +426,5 @@ LAST_RESORTS = (
         "nvidia-container-cli: initialization error: driver error: failed to process request",
         "github.com/NVIDIA/nvidia-docker/issues/726",
         last_resort=True,
-    ),
-)
-
-#: In the order of precedence.
-
-_PLUGIN_SOURCE = "github.com/NVIDIA/k8s-device-plugin v0.20.0: "
-_TOOLKIT_SOURCE = "github.com/NVIDIA/nvidia-container-toolkit v1.20.0: "
-_READ_CDI = "2026-11-23"
-CONTAINER = (
-    Rule(
-        "hook_called_directly",
-        r"NVIDIA Container Runtime Hook directly .{0,80}?is not supported",
-        "the toolkit's hook, with docker run --gpus or a hook of the runtime",
-        "The toolkit's mode is not legacy, and its hook was called without the nvidia runtime, "
-        "which it does not allow then.",
-        "Start the container with --runtime=nvidia (with -e NVIDIA_VISIBLE_DEVICES=all) instead of "
-        "--gpus, or set nvidia-container-runtime.mode = legacy or auto in the toolkit's "
-        "config.toml (nvidia_container_toolkit_settings).",
-        "invoking the NVIDIA Container Runtime Hook directly (e.g. specifying the docker --gpus "
-        "flag) is not supported. Please use the NVIDIA Container Runtime (e.g. specify the "
-        "--runtime=nvidia flag) instead",
-        f"{_TOOLKIT_SOURCE}cmd/nvidia-container-runtime-hook/hook_config.go",
-        _READ_CDI,
-    ),
-    Rule(
-        "cdi_uuid_unknown",
-        r"failed to get device handle from UUID(?: \W{0,8}(?P<uuid>[\w-]{1,80})\W{0,8})?: "
-        r"(?P<what>[^\n\\\"]{1,80})",
-        "the nvidia runtime in mode jit-cdi, nvidia-ctk cdi generate",
-        "The container asks for a GPU {uuid} that the driver does not have ({what}): another card, "
-        "MIG devices that were recreated, or a GPU that is lost.",
-        "Compare with nvidia-smi -L; after a change of cards or of MIG delete the device plugin's "
-        "pod, so that it offers what is there now.",
-        'failed to get device handle from UUID "GPU-5ca1ab1e-0000-4000-8000-000000000009": Not '
-        "Found",
-        f"{_TOOLKIT_SOURCE}pkg/nvcdi/lib-nvml.go, lib-csv.go",
-        _READ_CDI,
-    ),
-    Rule(
-        "cdi_conflict",
-        r"conflicting device \W{0,8}(?P<device>[\w./=:-]{1,200}\w)\W{0,8} "
-        r"\(specs \W{0,8}(?P<one>/[\w./-]{1,200})\W{1,12}(?P<other>/[\w./-]{1,200})",
-        "containerd, dockerd, CRI-O, nvidia-ctk cdi list",
-        "Two CDI specifications have the device {device}, {one} and {other}, so that neither "
-        "counts.",
-        "Remove the one that is not kept up to date: nvidia-cdi-refresh writes "
-        "/var/run/cdi/nvidia.yaml, while a file that a user made in /etc/cdi is left unchanged.",
-        'conflicting device "nvidia.com/gpu=0" (specs "/etc/cdi/nvidia.yaml", '
-        '"/etc/cdi/nvidia-old.yaml")',
-        "github.com/cncf-tags/container-device-interface: pkg/cdi/cache.go",
-        _READ_CDI,
-        covers=("cdi_device_unknown",),
-    ),
-    Rule(
-        "imex_channel_missing",
-        r"requested IMEX channel (?P<one>channel\d{1,5}) does not exist"
-        r"|IMEX channel (?P<two>\d{1,5}) not found at",
-        "the device plugin's log, nvidia-ctk cdi generate, the nvidia runtime",
-        "The device node of the IMEX channel {one}{two} is not on the node "
-        "(/dev/nvidia-caps-imex-channels).",
-        "Load the module nvidia with NVreg_CreateImexChannel0=1, which makes channel 0, and see "
-        "that nvidia-imex runs (systemctl status nvidia-imex). Without IMEX leave imex.channelIDs "
-        "out of the device plugin's configuration, or set imex.required: false.",
-        "error querying IMEX channels: requested IMEX channel channel0 does not exist",
-        f"{_PLUGIN_SOURCE}internal/imex/imex.go; {_TOOLKIT_SOURCE}pkg/nvcdi/lib-imex.go",
-        _READ_CDI,
-    ),
-    Rule(
-        "cdi_dra_device",
-        r"unresolvable CDI devices?\s+(?P<device>k8s\.gpu\.nvidia\.com/[\w./=:-]{0,200}\w)",
-        "containerd, CRI-O, when a pod with a DRA claim starts",
-        "The container engine does not find {device}. The kubelet plugin of NVIDIA's DRA driver "
-        "writes that specification for each claim; the container toolkit does not.",
-        "See that the engine has CDI enabled and reads the folder of that plugin (/var/run/cdi), "
-        "read the log of the DRA driver's kubelet plugin on this node, and delete its pod, so that "
-        "it starts again.",
-        "Error: failed to create containerd container: CDI device injection failed: unresolvable "
-        "CDI devices k8s.gpu.nvidia.com/device=gpu-1",
-        "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/736",
-        covers=("cdi_device_unknown",),
-    ),
-    Rule(
-        "cdi_operator_device",
-        r"unresolvable CDI devices?\s+(?P<device>management\.nvidia\.com/[\w./=:-]{0,200}\w)",
-        "the nvidia runtime, containerd",
-        "The container engine does not find {device}. The GPU operator's toolkit writes that "
-        "specification, for its own containers only.",
-        "Use the RuntimeClass nvidia instead of nvidia-cdi, or a newer toolkit, and read the log "
-        "of the operator's toolkit pod on this node.",
-        "failed to inject CDI devices: unresolvable CDI devices "
-        "management.nvidia.com/gpu=GPU-5ca1ab1e-0000-4000-8000-000000000001",
-        "github.com/NVIDIA/nvidia-container-toolkit/issues/1239",
-        covers=("cdi_device_unknown",),
-    ),
-    Rule(
-        "cdi_vendor_device",
-        r"unresolvable CDI devices?\s+"
-        r"(?P<device>(?P<vendor>(?:[\w-]{1,63}\.){0,4}(?:amd|intel)\.com)/[\w./=:-]{0,200}\w)",
-        "containerd, CRI-O, dockerd",
-        "The container engine does not find {device}: the node has no CDI specification of "
-        "{vendor} with it.",
-        "See which specifications are in /etc/cdi and /var/run/cdi. The toolkit or the DRA driver "
-        "of {vendor} writes this one: read its log on this node.",
-        "unresolvable CDI devices amd.com/gpu=0",
-        "github.com/cncf-tags/container-device-interface: pkg/cdi/cache.go",
-        covers=("cdi_device_unknown",),
-    ),
-    Rule(
-        "cdi_empty_edits",
-        r"invalid device, empty device edits",
-        "nvidia-ctk cdi generate, the kubelet plugin of NVIDIA's DRA driver",
-        "The CDI specification cannot be written: no device file was found for one of its devices.",
-        "Check ls -l /dev/nvidia* on the node. The device plugin runs with the toolkit's mode "
-        "legacy meanwhile (nvidia-container-runtime.mode). After the toolkit or the driver was "
-        "replaced, delete the pod of the DRA driver's kubelet plugin, so that it starts again.",
-        "failed to save CDI spec: failed to validate CDI spec: failed to validate device: invalid "
-        "device, empty device edits",
-        "github.com/kaito-project/kaito/issues/2326",
-        covers=("no_plugin_devices",),
     ),
 )

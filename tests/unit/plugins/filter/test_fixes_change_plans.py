@@ -63,6 +63,7 @@ SETTINGS = {
     "nothing_injected": {"nvidia-container-runtime.mode": "auto"},
     "ldconfig_failed": {"nvidia-container-cli.ldconfig": "@/sbin/ldconfig"},
     "cgroup_rootless": {"nvidia-container-cli.no-cgroups": True},
+    "container_no_cgroups": {"nvidia-container-cli.no-cgroups": False},
 }
 #: The step that the finding is about, beside those that go with it.
 STEPS = {
@@ -201,6 +202,10 @@ MORE = {
     "cdi_missing": lambda: changed(container_toolkit__cdi_spec=None),
     "toolkit_broken": changed,
     "wrong_program": changed,
+    "nvml_unknown_error": changed,
+    "container_no_cgroups": lambda: changed(
+        container_toolkit__config={"nvidia-container-cli.no-cgroups": True}
+    ),
     "not_default": changed,
     "could_not_reach_nvml": changed,
     "plugin_gave_up": changed,

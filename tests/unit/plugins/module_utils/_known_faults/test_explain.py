@@ -79,9 +79,12 @@ def test_each_text_of_the_list_alone_and_wrapped(text, code):
 def test_each_row_knows_its_own_example_and_has_a_source(row):
     known = explain if row in FAILURES else successes
     findings = known(row.example)
-    found = findings
-    assert row.code in (found[0].code, *found[0].alternatives)
     finding = findings[0]
+    if row in FAILURES and row.family:
+        # Without facts the rules of a family are possible causes of one finding.
+        assert len(findings) == 1 and row.code in (finding.code, *finding.alternatives)
+    else:
+        assert [one.code for one in findings] == [row.code]
     assert finding.cause.endswith(".") and not re.search(r"[{}]| {2}", finding.cause)
     assert finding.evidence in re.sub(r"\s+", " ", row.example)
     assert datetime.date.fromisoformat(row.date) and row.source and row.where
