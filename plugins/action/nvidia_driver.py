@@ -27,7 +27,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_optio
     with_internal,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import (
+    STOPPED,
+    run_in_background,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch, named_runfile
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import tasks_failure
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
@@ -47,8 +50,6 @@ _PACKAGES = "kubegpu.nodes.package_set"
 _FINISH_TIMEOUT = 3600
 # Seconds: the module stops the installer itself and reports its log, before the job is stopped.
 _MARGIN = 120
-# A part of run_in_background's message for a job that took too long.
-_STOPPED = "seconds, and stopped."
 
 
 class ActionModule(PhasedAction):
@@ -228,7 +229,7 @@ class _DriverChange:
         answer = self._action.other(_PACKAGES, given, self._task_vars)
         if answer.get("failed") and lacks_dkms(str(answer.get("msg"))):
             answer["msg"] += f" {self._without_dkms}".rstrip()
-        if answer.get("failed") and _STOPPED in str(answer.get("msg")):
+        if answer.get("failed") and answer.get("code") == STOPPED:
             answer["msg"] += f" Next step: raise build_timeout, which is {self._limit} seconds."
         return answer
 

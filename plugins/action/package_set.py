@@ -10,11 +10,15 @@ import uuid
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
     with_internal,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.needrestart import ENVIRONMENT
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import (
+    STOPPED,
+    run_in_background,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import tasks_failure
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import ProxiedAction
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
@@ -55,7 +59,7 @@ class ActionModule(ProxiedAction):
         wrong = tasks_failure("package_set", tasks)
         if wrong:
             return {**wrong, "failed": True, "changed": False}
-        failure = self._change(tasks["calls"], options, variables)
+        failure, stopped = self._change(tasks["calls"], options, variables)
         recorded = self._module(
             options,
             variables,
@@ -68,6 +72,8 @@ class ActionModule(ProxiedAction):
         take_over(recorded, result)
         if recorded.get("failed"):
             result.update(failed=True, msg=recorded.get("msg", failure))
+            own = {"code": STOPPED} if stopped else {}
+            result.update({name: recorded[name] for name in PARTS if name in recorded}, **own)
             if "exception" in recorded:
                 result["exception"] = recorded["exception"]
         elif "packages" in recorded:
@@ -90,13 +96,13 @@ class ActionModule(ProxiedAction):
 
     def _change(
         self, calls: list[dict[str, Any]], options: dict[str, Any], variables: dict[str, Any]
-    ) -> str:
-        """Make the calls; return the output of the first that fails, or an empty string."""
+    ) -> tuple[str, bool]:
+        """Make the calls; return the output of the first that fails, and whether it was stopped."""
         for call in calls:
             answer = self._call(call["module"], call["arguments"], options, variables)
             if answer.get("failed"):
-                return _output(answer)
-        return ""
+                return _output(answer), answer.get("code") == STOPPED
+        return "", False
 
     def _call(
         self,

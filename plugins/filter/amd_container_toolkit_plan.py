@@ -98,7 +98,7 @@ def amd_container_toolkit_plan(gpu_node: Mapping[str, Any], **options: Any) -> d
     try:
         request = read_amd_request(options)
     except InputError as error:
-        return AmdToolkitPlan.refused(str(error).splitlines()).to_json()
+        return AmdToolkitPlan.refused(error).to_json()
     return plan_amd_toolkit(gpu_node, request).to_json()
 
 

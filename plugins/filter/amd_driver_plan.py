@@ -87,7 +87,7 @@ def amd_driver_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, An
     try:
         request = read_amd_driver_request(options)
     except InputError as error:
-        return AmdDriverPlan.refused(str(error).splitlines()).to_json()
+        return AmdDriverPlan.refused(error).to_json()
     return plan_amd_driver(gpu_node, request).to_json()
 
 

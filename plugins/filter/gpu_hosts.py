@@ -75,6 +75,8 @@ options:
         reads ended that failed or were left out, by host. V(refusals) returns the hosts
         that are refused for what it read of them, with C(host) and C(refusals), as it was not root
         that read them, or as two names of the inventory are one machine.
+      - V(wrong) returns the entries of the hosts that are refused, as C(wrong) of
+        M(kubegpu.nodes.fleet_variables) has them.
       - V(reasons) returns the messages why hosts are refused, about wrong values of variables and
         facts with names of variables of this collection, too.
     type: str
@@ -82,8 +84,8 @@ options:
       [any, unread, facts, lost, refusals, nvidia, amd, intel, gpu, none, work, parts, runtimes,
       partitions, mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
-      changed, verified, groups, endings, reasons, monitored, monitoring_work, scraped, exporter,
-      dra_enabled, cluster_parts]
+      changed, verified, groups, endings, reasons, wrong, monitored, monitoring_work, scraped,
+      exporter, dra_enabled, cluster_parts]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster
@@ -149,13 +151,11 @@ def gpu_hosts(
         )
 
         return endings(hosts, hostvars) if select == "endings" else refusals(hosts, hostvars)
-    if select == "reasons":
-        return [
-            one["message"]
-            for host in hosts
-            if host in hostvars
-            for one in wrong_values(host, hostvars[host])
+    if select in ("reasons", "wrong"):
+        found = [
+            one for host in hosts if host in hostvars for one in wrong_values(host, hostvars[host])
         ]
+        return found if select == "wrong" else [one["message"] for one in found]
     if select == "changed":
         from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
             changed_hosts,
@@ -163,12 +163,12 @@ def gpu_hosts(
 
         return changed_hosts(hosts, hostvars)
     try:
-        found = select_hosts(hosts, hostvars, select)
+        selected = select_hosts(hosts, hostvars, select)
     except InputError as error:
         raise AnsibleFilterError(f"gpu_hosts: {error}") from error
-    if found:
+    if selected:
         preload_plans(select)
-    return found
+    return selected
 
 
 class FilterModule:

@@ -92,7 +92,8 @@ _value:
     - With V(serial) a number, a percentage or a list of these; V(100%) if no host has a value.
     - With V(failure) a dictionary of C(task), C(message), C(changed), which is true if the
       node was changed before the failure, and C(refused), which is true if the plan or a value is
-      refused and nothing was changed.
+      refused and nothing was changed. Of an error of this collection also its C(cause),
+      C(evidence), C(next_step), C(code) and C(names).
     - With V(left_out) a dictionary of C(action), which is C(refuse), and C(text).
     - With V(stop) the message for the hosts that wait; empty if the next batch may start.
   type: raw

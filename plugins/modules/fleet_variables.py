@@ -100,7 +100,8 @@ wrong:
   description:
     - Wrong values by host, each with C(variable), C(part) (of the plan's table), C(message) (the
       message), and C(cluster), which is true if the value applies to nodes of a cluster only. A
-      file that is missing has C(why). Hosts without wrong values are left out.
+      file that is missing has C(why). C(cause), C(evidence) and C(next_step) are the parts of the
+      message. Hosts without wrong values are left out.
   returned: always
   type: dict
   sample:
@@ -108,6 +109,10 @@ wrong:
       - variable: nvidia_driver_source
         part: driver
         message: "nvidia_driver_source has to be one of auto, distro, nvidia, runfile."
+        cause: "nvidia_driver_source has to be one of auto, distro, nvidia, runfile."
+        evidence: "nvidia_driver_source: 'nvida'"
+        next_step: ""
+        names: {variable: nvidia_driver_source}
         cluster: false
 outputs:
   description:

@@ -573,7 +573,9 @@ ansible_facts:
         problems:
           description: >-
             The problems of the node, with C(code) (in snake case), C(cause), C(evidence) and
-            C(next_step).
+            C(next_step); where they are known, also C(severity), C(gpu), C(fix), C(confidence),
+            C(alternatives), C(names) (the names in the texts, such as that of a module), and
+            C(template), the next step with names in braces.
           returned: always
           type: list
           elements: dict

@@ -239,7 +239,8 @@ failed_layers:
 layers:
   description:
     - One entry for each layer, and for C(runtime) one for each runtime, in C(subject). On a node
-      with GPUs of two vendors, C(subject) of a layer is AMD or Intel.
+      with GPUs of two vendors, C(subject) of a layer is AMD or Intel. A failed layer has C(names)
+      if its texts name something, such as a package.
     - C(ok) is V(null) if a layer was not tested; C(cause) says why. C(proof) says how a layer that
       is fine was verified. C(code) identifies the cause for programs.
   returned: always

@@ -48,7 +48,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look for the record of an unfinished upgrade
+- name: Find the record of an unfinished upgrade
   kubegpu.nodes.node_builtin:
     module: stat
     arguments:

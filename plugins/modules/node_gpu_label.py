@@ -413,7 +413,8 @@ def main() -> None:
         del values["diff"]
     wrong = failure(result)
     if wrong is not None:
-        fail(module, KubegpuError(**wrong), **values)
+        cause, evidence, step = (wrong[name] for name in ("cause", "evidence", "next_step"))
+        fail(module, KubegpuError(cause, evidence=evidence, next_step=step), **values)
     module.exit_json(**values)
 
 

@@ -22,6 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.types im
 )
 
 from ._hosts import facts
+from ._rollout import cause_of
 
 Object = Mapping[str, Any]
 Hostvars = Mapping[str, Object]
@@ -115,14 +116,14 @@ def _noted(hostvars: Hostvars, host: str) -> Object:
     failure: Object = hostvars[host].get("kubegpu_failure") or {}
     if not failure or result.get("outcome") in BAD:
         return result
-    message = str(failure.get("message") or "").partition("\n")[0]
     finding = {
         "code": "task_failed",
         "severity": "error",
         "subject": "",
-        "cause": f"{failure.get('task')}: {message}",
-        "evidence": "",
-        "next_step": "Fix what the message names, and run accept again.",
+        "cause": f"{failure.get('task')}: {cause_of(failure)}",
+        "evidence": str(failure.get("evidence") or ""),
+        "next_step": str(failure.get("next_step") or "Fix what the message names,")
+        + (" Then run accept again." if failure.get("next_step") else " and run accept again."),
     }
     return {
         **result,

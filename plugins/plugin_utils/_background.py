@@ -39,6 +39,8 @@ _STATUS = "ansible.builtin.async_status"
 _PATIENCE = 600.0
 # Seconds: the wrapper itself stops the job at its limit and then writes the result.
 _GRACE = 30.0
+#: The code of a job that took too long.
+STOPPED = "job_stopped"
 _INTERNAL = ("ansible_job_id", "started", "finished", "results_file")
 
 
@@ -74,6 +76,7 @@ def run_in_background(
         waiter.clean_up()
     if result.get("failed") and result.get("msg") == "Timeout exceeded":
         result["msg"] = f"{what}: not finished after {limit} seconds, and stopped."
+        result["code"] = STOPPED
     return {key: value for key, value in result.items() if key not in _INTERNAL}
 
 

@@ -113,16 +113,18 @@ def wrong_hooks(hosts: Iterable[HostValues], search: Search) -> list[str]:
         for hook, path in hooks.items() if isinstance(hooks, Mapping) and not release else ():
             if path:
                 name = f"gpu_upgrade_hooks.{hook}"
-                texts.update(_missing(name, str(path), host, search))
+                texts.update(
+                    {str(error): None for error in _missing(name, str(path), host, search)}
+                )
     return list(texts)
 
 
-def _missing(option: str, path: str, host: HostValues, search: Search) -> dict[str, None]:
+def _missing(option: str, path: str, host: HostValues, search: Search) -> list[InputError]:
     try:
         find_file(option, path, {"inventory_dir": host.inventory_dir}, search)
     except InputError as error:
-        return {str(error): None}
-    return {}
+        return [error]
+    return []
 
 
 def wrong_inputs(host: HostValues, search: Search) -> list[Wrong]:
@@ -133,8 +135,8 @@ def wrong_inputs(host: HostValues, search: Search) -> list[Wrong]:
     found = []
     for role, option, path in _inputs(host.values):
         part, cluster = ROLES[role]
-        for message in _missing(option, path, host, search):
-            found.append(Wrong(option, part, message, cluster, "names no file"))
+        for error in _missing(option, path, host, search):
+            found.append(Wrong(option, part, error, cluster, "names no file"))
     return found
 
 

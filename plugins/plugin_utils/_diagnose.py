@@ -13,7 +13,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join impo
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import Host
 
 from ._hosts import facts, form_error, switches
-from ._reading import read_failure
+from ._reading import read_parts
+from ._rollout import cause_of
 
 Object = Mapping[str, Any]
 Hostvars = Mapping[str, Object]
@@ -46,12 +47,12 @@ def diagnose_hosts(
 
 def _host(name: str, variables: Object, layers: Sequence[Object], node: str) -> Host:
     read: Object = variables.get("gpu_diagnose_plan") or {}
-    failure = str((variables.get("kubegpu_failure") or {}).get("message") or "")
+    failure = cause_of(variables.get("kubegpu_failure") or {})
     error = form_error(variables)
     if error is not None:
         # As a whole: the first line alone does not name the key.
-        return Host(name, None, node=node, failure=str(error).replace("\n", " "))
-    failure = failure or read_failure(variables)
+        return Host(name, None, node=node, failure=" ".join(str(error).split()))
+    failure = failure or cause_of(read_parts(variables))
     return Host(
         name=name,
         facts=facts(variables),
@@ -59,6 +60,6 @@ def _host(name: str, variables: Object, layers: Sequence[Object], node: str) -> 
         health=read.get("health"),
         node=node,
         root=bool(read.get("root", True)),
-        failure=failure.partition("\n")[0],
+        failure=failure,
         switches=switches(variables),
     )

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
@@ -18,15 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import (
-    fix_of,
-    general_fix,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import (
-    MODULE,
-    Observed,
-    Subject,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import find_fix
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import explain
 
 from ._forms import facts_fault
@@ -77,13 +70,10 @@ def _shown(found: Finding, host: str) -> dict[str, Any]:
 
 
 def _fix(found: Finding, host: str) -> str:
+    """Return the command; in one for a host without a name, words in capitals stand for names."""
     if found.alternatives:
         return ""
-    seen = Observed(
-        *(found.code, Subject(host, found.subject.gpu), found.severity or ERROR, MODULE),
-        *(found.cause, found.evidence, found.next_step),
-    )
-    return fix_of(seen, {}) if host else general_fix(seen, in_cluster=False)
+    return str(find_fix(found.code, replace(found.subject, host=host), found.details))
 
 
 def explained_rows(found: Sequence[Object]) -> list[dict[str, Any]]:

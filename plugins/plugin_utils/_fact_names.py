@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import parts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 
 from ._variables_data import PREFIX, ROLES
@@ -81,5 +82,6 @@ def refused_facts(host: str, variables: Mapping[str, Any]) -> list[dict[str, Any
             "message": str(found),
             "cluster": False,
             "why": "is a fact of the node",
+            **parts(found),
         }
     ]

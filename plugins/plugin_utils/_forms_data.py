@@ -15,6 +15,7 @@ from ._forms_facts_data import (
     HANG,
     NAMED_TEXTS,
     NAMED_TEXTS_OR_NULL,
+    NAMES,
     PROBLEM,
     Form,
 )
@@ -29,6 +30,7 @@ _LAYERS = [
         "layer": "text",
         "ok": "flag?",
         **dict.fromkeys(_TEXTS_OF_LAYER, "text"),
+        **NAMES,
     }
 ]
 _FINDINGS = [{**PROBLEM, "severity?": "text", "address?": "text", "xids?": ["whole"],
@@ -39,6 +41,7 @@ _CLUSTER_LAYERS = [
         "layer": "text",
         "ok": "flag?",
         **{f"{name}?": "text" for name in _TEXTS_OF_LAYER},
+        **NAMES,
     }
 ]
 _UNSEEN = [{"what": "text", "why": "text"}]

@@ -30,7 +30,15 @@ _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _HEXADECIMAL = re.compile(r"[0-9a-f]{4}")
 _VENDOR = re.compile("nvidia|amd|intel")
 
-PROBLEM = {"code": "word", "cause": "text", "evidence?": "text", "next_step?": "text"}
+#: The names in the texts of a finding, and its next step with these in braces.
+NAMES = {"names?": NAMED_TEXTS, "template?": "text"}
+PROBLEM = {
+    "code": "word",
+    "cause": "text",
+    **dict.fromkeys(("evidence?", "next_step?", "severity?", "fix?", "confidence?"), "text"),
+    "alternatives?": ["word"],
+    **NAMES,
+}
 _DKMS = [{"kernel": "word?", "version": "word", "state": "word"}]
 _GPU = {
     "address": _ADDRESS,

@@ -23,7 +23,7 @@ _TOLD = ("warnings", "deprecations")
 # Texts of a failure that Ansible prints unchanged.
 _PARTS = ("msg", "cause", "evidence", "next_step")
 _SHOWN = (*_PARTS, "module_stdout", "module_stderr")
-_SAID = (*_SHOWN, "code", "exception", "rc")
+_SAID = (*_SHOWN, "code", "names", "exception", "rc")
 
 DEFAULT_TIMEOUT = 3600
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS, parts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 
@@ -29,7 +31,7 @@ CHECKED = "__kubegpu_variables"
 # Set by the playbooks that read more of a machine than its files, or change it.
 _ON_THE_MACHINE = ("__kubegpu_changes_nodes", "__kubegpu_reports")
 _NOT_READ = ("failed", "unreachable", "skipped")
-_TEXTS = ("msg", "module_stdout", "module_stderr", "code")
+_TEXTS = ("msg", "module_stdout", "module_stderr", *PARTS)
 _UNREACHABLE = "the node cannot be reached"
 _FAILED = "the node could not be read"
 # Texts of Ansible's become plugins where a password is asked for and none was given.
@@ -90,6 +92,14 @@ def is_lost(variables: Variables) -> bool:
 def read_failure(variables: Variables) -> str:
     """Return the message of a failed read, whose first line is the cause; empty otherwise."""
     return str(_ending(variables).get("msg") or "").strip() if is_lost(variables) else ""
+
+
+def read_parts(variables: Variables) -> dict[str, Any]:
+    """Return a failed read as ``kubegpu_failure`` has a failure; empty otherwise."""
+    message, ending = read_failure(variables), _ending(variables)
+    if not message:
+        return {}
+    return {"message": message, **{name: ending[name] for name in PARTS if ending.get(name)}}
 
 
 def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
@@ -200,10 +210,13 @@ def _not_root(host: str, variables: Variables, node: Mapping[str, Any]) -> dict[
     )
     return _refusal(
         "not read as root",
-        f"{host} was not read as root, though the playbook becomes root: variables of the "
-        "inventory and settings of Ansible are stronger than the play. "
-        f"Seen: {seen}. Next step: take that "
-        "away, or set ansible_become: true and ansible_become_user: root for this host.",
+        InputError(
+            f"{host} was not read as root, though the playbook becomes root: variables of the "
+            "inventory and settings of Ansible are stronger than the play.",
+            evidence=seen,
+            next_step="Take that away, or set ansible_become: true and ansible_become_user: root "
+            "for this host.",
+        ),
     )
 
 
@@ -229,14 +242,19 @@ def _twin(host: str, names: Sequence[str], node: Mapping[str, Any]) -> dict[str,
     other = next(one for one in names if one != host)
     return _refusal(
         f"one machine with {other}",
-        f"{' and '.join(names)} are one machine, which would be changed several times at once, or "
-        "a machine answers with the identity of another one, which nothing here can tell apart. "
-        f"Seen: machine id {system['machine_id']}, boot id {system['boot_id']} of all of them. "
-        "Next step: keep one of the names in the inventory, or leave the others out, as with "
-        f"--limit 'all:!{names[-1]}'. If they are different machines, leave out the one whose own "
-        "/proc/sys/kernel/random/boot_id is another one, and check it for intruders.",
+        InputError(
+            f"{' and '.join(names)} are one machine, which would be changed several times at once, "
+            "or a machine answers with the identity of another one, which nothing here can tell "
+            "apart.",
+            evidence=f"machine id {system['machine_id']}, boot id {system['boot_id']} of all of "
+            "them",
+            next_step="Keep one of the names in the inventory, or leave the others out, as with "
+            f"--limit 'all:!{names[-1]}'. If they are different machines, leave out the one whose "
+            "own /proc/sys/kernel/random/boot_id is another one, and check it for intruders.",
+        ),
     )
 
 
-def _refusal(why: str, message: str) -> dict[str, Any]:
-    return {"variable": "", "part": "node", "why": why, "message": message, "cluster": False}
+def _refusal(why: str, error: InputError) -> dict[str, Any]:
+    own = {"variable": "", "part": "node", "why": why, "message": str(error), "cluster": False}
+    return {**own, **parts(error)}

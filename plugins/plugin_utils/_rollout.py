@@ -10,6 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS, parts
+
 from ._hosts import select_hosts
 
 ALL = "100%"
@@ -19,8 +22,9 @@ _REFUSING = ("fail", "validate_argument_spec")
 _OF_ANOTHER = "that another host failed in"
 _ENDED = (
     "A task that runs once for all hosts failed on another host, and Ansible ended the tasks of "
-    "this one as well. Next step: fix what that host says, and run again."
+    "this one as well."
 )
+_ENDED_STEP = "fix what that host says, and run again."
 _PERCENTAGE = re.compile(r"\d{1,3}%\Z", re.ASCII)
 
 
@@ -114,10 +118,13 @@ def failure(
     :param changed: whether the node was changed before it.
     :returns: ``task`` (its name), ``message``, ``changed`` (whether the node was changed, before
         the task or by it) and ``refused`` (whether it failed because the plan or a value is
-        refused, before anything was changed).
+        refused, before anything was changed). Of an error of the collection also its parts:
+        ``cause``, ``evidence``, ``next_step``, ``code`` and ``names``.
     """
     if not task:
-        return {"task": _OF_ANOTHER, "message": _ENDED, "changed": changed, "refused": False}
+        ended = InputError(_ENDED, next_step=_ENDED_STEP)
+        stored = {"task": _OF_ANOTHER, "message": str(ended), "changed": changed}
+        return {**stored, "refused": False, **parts(ended)}
     action = str(task.get("action") or "").rpartition(".")[2]
     changed = changed or bool(result.get("changed"))
     return {
@@ -125,12 +132,26 @@ def failure(
         "message": str(result.get("msg") or "").strip() or "The task returned no message.",
         "changed": changed,
         "refused": action in _REFUSING and not changed,
+        **_parts(result),
     }
+
+
+def _parts(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of the error of a result; empty where it has none."""
+    if not isinstance(result.get("cause"), str):
+        return {}
+    return {name: result[name] for name in PARTS if result.get(name)}
+
+
+def cause_of(stored: Mapping[str, Any]) -> str:
+    """Return the cause of a stored failure; of a message without parts it is the first line."""
+    message = str(stored.get("message") or "").partition("\n")[0]
+    return str(stored.get("cause") or message)
 
 
 def failure_message(stored: Mapping[str, Any]) -> str:
     """Return a stored failure as one line: cause and task."""
-    cause = (str(stored["message"]).splitlines() or [""])[0]
+    cause = cause_of(stored)
     if stored["refused"]:
         return f"the run stopped at this node, which is refused: {cause}"
     return f"the run stopped at this node, in the task {stored['task']!r}: {cause}"

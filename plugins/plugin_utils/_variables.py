@@ -16,6 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     InputError,
     KubegpuError,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import parts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.names import most_similar
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import (
     REPOSITORY_KEYS,
@@ -77,20 +78,25 @@ class Wrong:
     """A value that is refused.
 
     :param part: the part of the plan that refuses it.
-    :param message: what is wrong, and the next step.
+    :param error: what is wrong, and the next step.
     :param cluster: whether it applies to nodes of a cluster only.
     :param why: what is wrong, after the variable's name; empty is a wrong value.
     """
 
     variable: str
     part: str
-    message: str
+    error: KubegpuError
     cluster: bool = False
     why: str = ""
+
+    @property
+    def message(self) -> str:
+        return str(self.error)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of the module's result ``wrong``."""
         return {
+            **parts(self.error),
             "variable": self.variable,
             "part": self.part,
             "message": self.message,
@@ -174,41 +180,38 @@ def wrong(
     :param fits: whether Ansible accepts a value for its specification.
     """
     given, wrong_mappings = _by_key(values, PLAYBOOK_VARIABLES)
-    found = [Wrong(name, "playbook", text) for name, text in wrong_mappings.items()]
+    found = [Wrong(name, "playbook", error) for name, error in wrong_mappings.items()]
     for name, specification in with_keys(PLAYBOOK_VARIABLES).items():
         if name in given:
             expectation = _playbook_error(name, specification, given[name], fits)
             if expectation:
-                found.append(
-                    Wrong(name, "playbook", str(wrong_value(name, expectation, given[name])))
-                )
+                error = wrong_value(name, expectation, given[name])
+                found.append(Wrong(name, "playbook", error))
     for role, (part, cluster) in ROLES.items():
         given, wrong_mappings = _by_key(values, specifications.get(role, {}))
         options = with_keys(specifications.get(role, {}))
-        found += [Wrong(name, part, text, cluster) for name, text in wrong_mappings.items()]
+        found += [Wrong(name, part, one, cluster) for name, one in wrong_mappings.items()]
         bad = [name for name, value in given.items() if not fits(name, options[name], value)]
         found += [
-            Wrong(
-                name,
-                part,
-                str(wrong_argument(name, options[name], given.pop(name))),
-                cluster,
-            )
+            Wrong(name, part, wrong_argument(name, options[name], given.pop(name)), cluster)
             for name in bad
         ]
-        found += [Wrong(name, part, text, cluster) for name, text in _refused(role, given).items()]
+        found += [
+            Wrong(name, part, one, cluster)
+            for name, one in _refused(role, _joined(role, given)).items()
+        ]
     return found
 
 
 def _by_key(
     values: Mapping[str, Any], options: Mapping[str, Mapping[str, Any]]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the values of the options and their keys, and the messages about wrong mappings.
+) -> tuple[dict[str, Any], dict[str, KubegpuError]]:
+    """Return the values of the options and their keys, and the errors of wrong mappings.
 
     A key that is None is not set, as an option is.
     """
     given: dict[str, Any] = {}
-    messages: dict[str, str] = {}
+    errors: dict[str, KubegpuError] = {}
     for name, option in options.items():
         keys = option.get("options", {})
         if name not in values:
@@ -218,23 +221,36 @@ def _by_key(
             continue
         if not isinstance(values[name], Mapping):
             # Ansible takes a text such as JSON as well, but the roles merge mappings.
-            messages[name] = str(wrong_argument(name, option, values[name]))
+            errors[name] = wrong_argument(name, option, values[name])
             continue
         for key, value in values[name].items():
             if key in keys:
                 given.update({} if value is None else {f"{name}.{key}": value})
             else:
-                messages[f"{name}.{key}"] = _unknown_key(name, str(key), list(keys))
-    return given, messages
+                errors[f"{name}.{key}"] = _unknown_key(name, str(key), list(keys))
+    return given, errors
 
 
-def _unknown_key(name: str, key: str, keys: list[str]) -> str:
+def _joined(role: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with each mapping as a whole, as the role's reader takes it.
+
+    The keys of a repository are separate options of the reader.
+    """
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        option, _dot, key = name.partition(".")
+        if key and name[len(role) + 1 :] not in _REPOSITORY:
+            found.setdefault(option, {})[key] = value
+        else:
+            found[name] = value
+    return found
+
+
+def _unknown_key(name: str, key: str, keys: list[str]) -> InputError:
     close = most_similar(key, keys, _MIN_SIMILARITY)
     meant = f" Did you mean {name}.{close}?" if close else ""
     step = f"Correct the key; {name} has {', '.join(keys)}."
-    return str(
-        InputError(f"{name}.{key} is not a variable of this collection.{meant}", next_step=step)
-    )
+    return InputError(f"{name}.{key} is not a variable of this collection.{meant}", next_step=step)
 
 
 def _playbook_error(
@@ -250,25 +266,31 @@ def _playbook_error(
     return "" if fits(name, specification, value) else expected(specification)
 
 
-def _refused(role: str, given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the messages of the role's own reader of options, by the variable's name."""
-    together = _read(role, given) if given else ""
-    if not together:
+def _refused(role: str, given: Mapping[str, Any]) -> dict[str, KubegpuError]:
+    """Return the errors of the role's own reader of options, by the variable's name."""
+    together = _read(role, given) if given else None
+    if together is None:
         return {}
     # Some values are wrong only in combination with others.
     alone = {name: _read(role, {name: value}) for name, value in given.items()}
     right = {name: value for name, value in given.items() if not alone[name]}
     # A name is right only beside the mapping that has it (nvidia_mig_config).
     beside = {name: _read(role, {**right, name: given[name]}) for name in given if alone[name]}
-    found = {name: text for name, text in beside.items() if text}
+    found = {name: error for name, error in beside.items() if error is not None}
     if not found:
-        found = {next((name for name in given if name in together), f"{role}_*"): together}
-    return {name: text if name in text else f"{name}: {text}" for name, text in found.items()}
+        found = {_variable(role, together, given): together}
+    return found
 
 
-def _read(role: str, given: Mapping[str, Any]) -> str:
+def _variable(role: str, error: KubegpuError, given: Mapping[str, Any]) -> str:
+    """Return the name of the variable that an error is about; ``role_*`` if it names none."""
+    named = error.names.get("variable", "")
+    return next((name for name in given if named in (name, name.partition(".")[0])), f"{role}_*")
+
+
+def _read(role: str, given: Mapping[str, Any]) -> KubegpuError | None:
     if role not in READERS:
-        return ""
+        return None
     ends = {name[len(role) + 1 :]: value for name, value in given.items()}
     options = {_REPOSITORY.get(end, end): value for end, value in ends.items()}
     if role == "gpu_monitoring":
@@ -279,5 +301,5 @@ def _read(role: str, given: Mapping[str, Any]) -> str:
     try:
         read(options)
     except KubegpuError as error:
-        return str(error)
-    return ""
+        return error
+    return None

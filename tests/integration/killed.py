@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ from tests.testbed.nodes import execute
 # The full tier kills a few runs; a release is tried with more.
 POINTS = int(os.environ.get("KUBEGPU_KILL_POINTS", "3"))
 SEED = int(os.environ.get("KUBEGPU_KILL_SEED", "20261127"))
+LOG = os.environ.get("KUBEGPU_KILL_LOG", "")
 _VICTIMS = ("controller", "controller without its workers", "node")
+_TASKS = ("TASK [", "RUNNING HANDLER [")
 _PATIENCE = 900
 # Seconds in which a worker without its controller ends what it does on the node.
 _OF_WORKERS = 120
@@ -110,6 +113,11 @@ class Started:
     def text(self) -> str:
         return self.screen.read_text(encoding="utf-8")
 
+    def task(self) -> str:
+        """Return the task that began last."""
+        begun = [line for line in self.text.splitlines() if line.startswith(_TASKS)]
+        return begun[-1].rstrip(" *") if begun else "the start"
+
     def wait(self) -> int:
         """Wait for the end; return the exit status."""
         status = self._process.wait(timeout=_PATIENCE)
@@ -146,6 +154,18 @@ def assert_same(found: str, right: str, what: str) -> None:
     assert not differing, f"{sorted(differing)}\n{what}"
 
 
+@dataclass(frozen=True)
+class _Point:
+    """A run and what became of it.
+
+    :ivar reached: whether a process of the run was killed; none where the run had ended.
+    """
+
+    what: str
+    reached: bool
+    text: str
+
+
 def kill_at_random_points(
     start: Callable[[int, Node], Started],
     survived: Callable[[int, str], None],
@@ -153,7 +173,7 @@ def kill_at_random_points(
     *,
     seconds: Mapping[str, tuple[float, float]],
 ) -> list[str]:
-    """Kill runs, each at a random moment, and look after each.
+    """Kill runs, each at a random moment, and look after each, until enough were reached.
 
     In a round each node has a run, a moment and a victim of its own. One run for all nodes comes
     next: a start of Ansible and what is waited for in it are paid for once.
@@ -162,44 +182,58 @@ def kill_at_random_points(
     :param survived: lets the next run do its work on all nodes and checks what is there; gets the
         round's number, and what was done as a text for messages.
     :param seconds: first and last moment by the node's name, counted from a run's start.
-    :returns: what was done, a line for each point.
+    :returns: what was done, a line for each point that was reached.
     """
     dice = random.Random(SEED)
     done: list[str] = []
-    for turn in range(math.ceil(POINTS / len(nodes))):
+    for turn in range(2 * math.ceil(POINTS / len(nodes)) + 1):
         chosen = nodes[: POINTS - len(done)]
+        # What a test alternates by the round's number meets each victim.
+        first = turn + turn // len(_VICTIMS)
         plan = [
-            (one, dice.uniform(*seconds[one.name]), _VICTIMS[(turn + place) % len(_VICTIMS)])
+            (one, dice.uniform(*seconds[one.name]), _VICTIMS[(first + place) % len(_VICTIMS)])
             for place, one in enumerate(chosen)
         ]
 
-        def point(given: tuple[Node, float, str], turn: int = turn) -> tuple[str, str]:
+        def point(given: tuple[Node, float, str], turn: int = turn) -> _Point:
             node, moment, victim = given
-            run = start(turn, node)
-            return _kill_one(run, node, moment, victim), run.text
+            return _kill_one(start(turn, node), node, moment, victim)
 
         began = time.monotonic()
         with ThreadPoolExecutor(max_workers=len(plan)) as pool:
             points = list(pool.map(point, plan))
         killed = time.monotonic()
-        for number, (what, _text) in enumerate(points, len(done)):
-            done.append(f"{number}: {what}")
-            print(done[-1], flush=True)
-        survived(turn, "\n".join(f"{what}\n{text}" for what, text in points))
+        _log(f"round {turn}: " + "; ".join(one.what for one in points))
+        survived(turn, "\n".join(f"{one.what}\n{one.text}" for one in points))
+        for one in points:
+            if one.reached:
+                done.append(f"{len(done) + 1}: {one.what}")
+            _log(f"{done[-1]}: converged" if one.reached else f"not counted: {one.what}")
         after = time.monotonic()
-        print(f"killed {killed - began:.0f} s, the next run {after - killed:.0f} s", flush=True)
-    return done
+        _log(f"killed {killed - began:.0f} s, the next run {after - killed:.0f} s")
+        if len(done) == POINTS:
+            return done
+    raise AssertionError(f"{len(done)} of {POINTS} points were reached: the moments are too late")
 
 
-def _kill_one(run: Started, node: Node, moment: float, victim: str) -> str:
+def _log(line: str) -> None:
+    """Print a line, and append it to the file that ``KUBEGPU_KILL_LOG`` names."""
+    print(line, flush=True)
+    if LOG:
+        with open(LOG, "a", encoding="utf-8") as log:
+            log.write(f"{line}\n")
+
+
+def _kill_one(run: Started, node: Node, moment: float, victim: str) -> _Point:
     """Kill a run at its moment; return what was done, once nothing of it works any more."""
     run.until(moment)
-    ended = " (had ended)" if run.ended() else ""
+    after = f"after {moment:.1f} s in {run.task()}"
     if victim == "node":
-        killed = execute(node, "python3", "-c", _ON_NODE).strip() if not ended else "0"
+        killed = 0 if run.ended() else int(execute(node, "python3", "-c", _ON_NODE))
         run.wait()
-        return f"{killed} processes of {node.name} after {moment:.1f} s{ended}"
+        return _Point(f"{killed} processes of {node.name} {after}", killed > 0, run.text)
     living = run.kill(workers=victim == "controller")
+    reached = run.wait() == -signal.SIGKILL
     deadline = time.monotonic() + _OF_WORKERS
     while not _gone(living) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -207,7 +241,8 @@ def _kill_one(run: Started, node: Node, moment: float, victim: str) -> str:
     for pid in living:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    return f"{victim} of {node.name} after {moment:.1f} s{ended}"
+    ended = "" if reached else " (had ended)"
+    return _Point(f"{victim} of {node.name} {after}{ended}", reached, run.text)
 
 
 def whole_runs(start: Callable[[int, Node], Started], nodes: Sequence[Node]) -> list[Started]:

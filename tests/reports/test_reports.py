@@ -15,6 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import
     SEVERITIES,
 )
 
+from . import page
 from .corpus import FOLDER, ORIGINS, cases, judge, said_about
 
 
@@ -66,3 +67,7 @@ def test_a_wrong_answer_is_found():
 
     assert any("is missing" in one for one in judge(case, []))
     assert any("is said" in one for one in judge(case, [harmful]))
+
+
+def test_the_page_of_the_reports_is_up_to_date():
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(), "python -m tests.reports.page"

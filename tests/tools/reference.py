@@ -179,6 +179,7 @@ def _section(entry: Entry) -> str:
     parts = {"Message": _example(entry.code), "Next step": _cell(entry.next_step)}
     if cause:
         fix = cause.fix.replace("{{", "{").replace("}}", "}").replace("{reboot}", "a reboot")
+        fix = fix.replace("{limit}", "{host}")
         parts["Fix"] = f"`{fix}`" if fix else ""
         parts["Layer"] = "; explained by ".join(
             filter(None, (cause.layer, _because(cause.because)))
@@ -255,13 +256,9 @@ def _found() -> Iterator[Entry]:
         for one in ast.walk(tree)
         if isinstance(one, ast.ClassDef) and (fields := _fields(one))
     }
+    shared |= _functions(trees["plugins/module_utils/_core/finding.py"])
     for name, tree in trees.items():
-        own = {
-            one.name: fields
-            for one in ast.walk(tree)
-            if isinstance(one, ast.FunctionDef) and (fields := _parameters(one))
-        }
-        makers = {**shared, **own}
+        makers = {**shared, **_functions(tree)}
         constants = {**_imported(name, tree, named), **named[name]}
         for call in ast.walk(tree):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
@@ -280,6 +277,15 @@ def _fields(one: ast.ClassDef) -> tuple[str, ...]:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     )
     return fields if {"code", "cause"} <= set(fields) else ()
+
+
+def _functions(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+    """Return the parameters of the functions of a file that make findings."""
+    return {
+        one.name: fields
+        for one in ast.walk(tree)
+        if isinstance(one, ast.FunctionDef) and (fields := _parameters(one))
+    }
 
 
 def _parameters(one: ast.FunctionDef) -> tuple[str, ...]:

@@ -16,12 +16,13 @@ from .._core.finding import Finding
 from .._core.printable import printable
 from .._exporter.data import DCGM_UNIT
 from .._host.systemd import read_daemon
+from .._known_faults.documents.types import Judged
 from .._record.acceptance import ACCEPTANCE, read_acceptance
 from .data import BANDWIDTH_TESTS, DCGM, GPU_BURN, NVBANDWIDTH, PROGRAMS, TITLES
 from .dcgm import read_diag
 from .gpu_burn import read_burn
 from .nvbandwidth import read_bandwidth
-from .types import Judged, ProgramResult
+from .types import ProgramResult
 
 if TYPE_CHECKING:
     from .._host.bounded import Ended, Stream

@@ -2,57 +2,25 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judge the output of ``dcgmi diag --json``. Pure.
-
-The JSON decides, not the exit status: that of a failed test is also that of a test that could
-not run. DCGM 3 names a GPU in its results as ``gpu_id`` or ``gpu_ids``, DCGM 4 as an entity.
-
-In DCGM 4, what concerns no single GPU (a library that is missing, the fabric manager, a plugin that
-ended) is in the ``test_summary`` of a test only; some releases repeat the errors of GPUs there.
-github.com/NVIDIA/DCGM at 72fa3fe, dcgmi/Diag.cpp, HelperJsonAddTestSummary; read 2026-11-27.
-"""
+"""Judge what ``dcgmi diag --json`` found. Pure."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from .._core.finding import Finding
 from .._core.printable import printable
-from .data import DCGM_ERRORS, MONITOR, NEXT_STEPS, SEVERITIES, UNKNOWN
-from .printed import find_object
-from .types import ERROR, INFO, WARNING, Judged, ProgramResult
+from .._known_faults.documents.dcgm import Diag, read_document
+from .._known_faults.documents.types import Judged
+from .types import ProgramResult
 
 Object = Mapping[str, Any]
 
-_ROOT = "DCGM"
 # timeout ended it, or had to kill the group that it is in itself.
 _TIMED_OUT = (124, 137, -9)
 _MISSING = 127
 _MOST = 500
-_FAIL, _PASS, _WARN = "fail", "pass", "warn"
-# Its tests look at the software only. Above the first level they are not what is asked for.
-_SOFTWARE = "deployment"
-_GPU = "gpu"
-_ID = re.compile(r"\d{1,5}")
-
-
-@dataclass
-class _Seen:
-    """What the diag did, as far as it is read.
-
-    :param gpus: the GPUs with a result.
-    :param tested: those with a result of a test that counts.
-    :param ran: whether any test that counts has a result.
-    """
-
-    judged: list[Judged] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
-    gpus: set[int] = field(default_factory=set)
-    tested: set[int] = field(default_factory=set)
-    ran: bool = False
 
 
 def judge_diag(answer: Object) -> list[Finding]:
@@ -80,205 +48,28 @@ def read_diag(
     :param otherwise: how to do without it.
     :param gpus: how many GPUs the node has; 0 if that is not known.
     """
-    text = str(answer.get("stdout") or "")
-    data = find_object(text, _ROOT, "runtime_error")
-    try:
-        error, found = "", None
-        if data is not None:
-            diag = _diag(data)
-            # A diag that could not run has no tests.
-            error = str(data.get("runtime_error") or diag.get("runtime_error") or "")
-            found = None if error else _outcome(diag, data, level, gpus)
-    except (KeyError, TypeError, AttributeError):
-        error, found = "", None
-    if found is None:
-        finding = _not_run(answer, error, timeout, otherwise)
+    found = read_document(str(answer.get("stdout") or ""), level)
+    if found is None or found.error:
+        finding = _not_run(answer, found.error if found else "", timeout, otherwise)
         return ProgramResult(judged=(Judged(finding),))
-    return found
-
-
-def _diag(data: Object) -> Object:
-    """Return the part with the tests: older releases have another name for it."""
-    found: Object = next((one for name, one in data.items() if str(name).startswith(_ROOT)), {})
-    return found
-
-
-def _outcome(diag: Object, data: Object, level: int, gpus: int) -> ProgramResult:
-    seen = _Seen()
-    for category in diag["test_categories"]:
-        counts = level == 1 or str(category.get("category")).lower() != _SOFTWARE
-        # DCGM 3 has null between its tests.
-        for test in filter(None, category["tests"]):
-            _read_test(seen, test, counts=counts)
+    judged = list(found.judged)
+    # Which tests were skipped is the last that is told.
+    last = len(judged) - bool(found.ran and found.skipped)
     # Without any name of a GPU nothing says which of them were tested.
-    missing = gpus - len(seen.tested) if seen.gpus else 0
-    if not seen.ran:
-        seen.judged.append(Judged(_nothing_tested(seen.skipped)))
-    elif missing > 0:
-        seen.judged.append(Judged(_incomplete(seen, gpus), failed=False))
-    if seen.ran and seen.skipped:
-        seen.judged.append(Judged(_some_skipped(seen.skipped), INFO, failed=False))
-    version = (data.get("metadata") or {}).get("version") or diag.get("version") or ""
-    return ProgramResult(tuple(seen.judged), skipped=tuple(seen.skipped), version=str(version))
+    if found.ran and found.gpus and gpus > len(found.tested):
+        judged.insert(last, Judged(_incomplete(found, gpus), failed=False))
+    return ProgramResult(tuple(judged), skipped=tuple(found.skipped), version=found.version)
 
 
-def _nothing_tested(skipped: Mapping[str, str]) -> Finding:
-    return Finding(
-        "dcgm_nothing_tested",
-        "dcgmi diag tested no GPU: it skipped all of its tests of them.",
-        f"skipped: {_with_reasons(skipped) or 'no test was named'}",
-        "See that DCGM supports these GPUs, that MIG is off, and that no other program uses them.",
-    )
-
-
-def _incomplete(seen: _Seen, gpus: int) -> Finding:
+def _incomplete(seen: Diag, gpus: int) -> Finding:
     names = ", ".join(map(str, sorted(seen.tested))) or "none"
     return Finding(
         "dcgm_incomplete",
         f"dcgmi diag tested {len(seen.tested)} of {gpus} GPUs.",
-        f"GPUs with a result: {names}; skipped: {_with_reasons(seen.skipped) or 'nothing'}"[:_MOST],
+        f"GPUs with a result: {names}; skipped: {seen.reasons or 'nothing'}"[:_MOST],
         "See which GPUs DCGM has (dcgmi discovery -l), and that all are of a product that it "
         "tests; a GPU that was lost is in dmesg | grep -i -e NVRM -e Xid.",
     )
-
-
-def _some_skipped(skipped: Mapping[str, str]) -> Finding:
-    return Finding(
-        "dcgm_skipped",
-        "dcgmi diag skipped tests: it does not have them for these GPUs, or a test before them "
-        "failed.",
-        _with_reasons(skipped),
-    )
-
-
-def _with_reasons(skipped: Mapping[str, str]) -> str:
-    texts = [f"{test} ({reason})" if reason else test for test, reason in skipped.items()]
-    return ", ".join(texts)[:_MOST]
-
-
-def _read_test(seen: _Seen, test: Object, *, counts: bool) -> None:
-    """Add what a test found, of each GPU and of none."""
-    name = str(test["name"])
-    summary = test.get("test_summary") or {}
-    results = test.get("results") or ()
-    told = {_text(one) for result in results for one in _entries(result)}
-    # An error that a GPU has is not told twice.
-    general = [one for one in _entries(summary) if _text(one) not in told]
-    for result in results:
-        status = _status(result)
-        identities = _gpus(result)
-        seen.gpus |= identities
-        if status in (_PASS, _FAIL, _WARN):
-            seen.ran = seen.ran or counts
-            seen.tested |= identities if counts else set()
-            entries = _entries(result)
-            # Where the summary has the reason, one of these would have none.
-            if entries or (status != _PASS and not general):
-                seen.judged += _judged(name, result, status, entries)
-        else:
-            _skip(seen, name, [*_entries(result), *general])
-    status, ended = _status(summary), set(map(_status, results))
-    if status in (_PASS, _FAIL, _WARN):
-        kind = _FAIL if _FAIL in ended else status
-        # Without a result that says so, the summary alone says that the test failed.
-        if general or (kind == _FAIL and not ended & {_FAIL, _WARN}):
-            seen.judged += _judged(name, {}, kind, general)
-    elif not results:
-        _skip(seen, name, general)
-
-
-def _skip(seen: _Seen, test: str, entries: Iterable[Object]) -> None:
-    reasons = "; ".join(filter(None, dict.fromkeys(map(_text, entries))))
-    seen.skipped[printable(test)] = printable(reasons) or seen.skipped.get(printable(test), "")
-
-
-def _status(result: Object) -> str:
-    return str(result.get("status")).lower()
-
-
-def _entries(result: Object) -> list[Object]:
-    """Return the errors of a result, each with its text in ``warning``."""
-    warnings = result.get("warnings") or ()
-    if isinstance(warnings, (str, Mapping)):
-        warnings = (warnings,)
-    return [one if isinstance(one, Mapping) else {"warning": one} for one in warnings]
-
-
-def _text(entry: Object) -> str:
-    return str(entry.get("warning") or "")
-
-
-def _gpus(result: Object) -> set[int]:
-    """Return the GPUs that a result is of."""
-    if str(result.get("entity_group") or _GPU).lower() != _GPU:
-        return set()
-    identity = result.get("entity_id", result.get("gpu_id", result.get("gpu_ids", "")))
-    return {int(one) for one in _ID.findall(str(identity))}
-
-
-def _judged(test: str, result: Object, status: str, entries: Sequence[Object]) -> list[Judged]:
-    """Return a finding for each error of a result, or one for all where they have no number."""
-    errors: dict[int | None, list[Object]] = {}
-    for one in entries:
-        errors.setdefault(_number(one.get("error_id")), []).append(one)
-    return [
-        _error(test, result, status, number, of_number)
-        for number, of_number in (errors or {None: []}).items()
-    ]
-
-
-def _error(
-    test: str, result: Object, status: str, number: int | None, entries: Sequence[Object]
-) -> Judged:
-    texts = " ".join(dict.fromkeys(map(_text, entries)))
-    identity = result.get("entity_id", result.get("gpu_id", result.get("gpu_ids", "")))
-    subject = _subject(str(result.get("entity_group") or "GPU"), identity)
-    where = f" for {subject}" if subject else ""
-    name, action = DCGM_ERRORS.get(number, ("", UNKNOWN)) if number is not None else ("", UNKNOWN)
-    told = next((_number(one.get("error_severity")) for one in entries), None)
-    if told is not None and 0 < told < len(SEVERITIES):
-        # The release that ran knows its errors better than the table, which has the name of another
-        # error if it has another severity.
-        name, action = name if action == SEVERITIES[told] else "", SEVERITIES[told]
-    named = f": {name}" if name else ""
-    which = f"{named} (error {number}, {action})" if number is not None else ""
-    # Only what DCGM itself wants to be watched is no reason to keep a node out. An error of no GPU
-    # ended the test of all.
-    watched = action == MONITOR and bool(subject)
-    severity = ERROR if status == _FAIL and not watched else WARNING
-    step = NEXT_STEPS[action]
-    evidence = printable(texts)[:_MOST]
-    if status == _FAIL:
-        finding = Finding(
-            "dcgm_failed",
-            printable(f"The test {test} of DCGM failed{where}{which}."),
-            evidence,
-            step,
-        )
-    else:
-        verb = "passed and warns" if status == _PASS else "warns"
-        finding = Finding(
-            "dcgm_warned",
-            printable(f"The test {test} of DCGM {verb}{where}{which}."),
-            evidence,
-            step,
-        )
-    return Judged(
-        finding, severity, printable(subject), number, name, action, failed=status == _FAIL
-    )
-
-
-def _subject(group: str, identity: Any) -> str:
-    if identity in ("", None):
-        return ""
-    return f"{group} {identity}"
-
-
-def _number(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        return None
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
 def _not_run(answer: Object, error: str, timeout: str, otherwise: str) -> Finding:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._core.printable import printable
-from .types import Judged
+from .._known_faults.documents.types import Judged
 
 Object = Mapping[str, Any]
 

@@ -2,40 +2,33 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judge the output of ``nvbandwidth --json``, and compare GPUs of one kind. Pure.
-
-Each test has a matrix of texts in GB/s: a column for each GPU, and a row for each GPU that it is
-measured against, or one for the host. A pair without a value is ``N/A``.
+"""Judge the bandwidths that ``nvbandwidth`` measured, and compare GPUs of one kind. Pure.
 
 A pair of GPUs that is slow says nothing of which of them is: that is one without any fast pair.
-
-nvbandwidth compares what it copied with a pattern. Releases differ in what they print for data that
-arrived wrong: a line of the comparing kernel before the JSON, an assertion, or an error in it
-(github.com/NVIDIA/nvbandwidth, memcpy.cpp and kernels.cu; read 2026-11-27).
 """
 
 from __future__ import annotations
 
-import math
-import re
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from .._core.finding import Finding
+from .._core.finding import ERROR, WARNING, Finding
 from .._core.printable import printable
+from .._known_faults.documents.nvbandwidth import (
+    PASSED,
+    WAIVED,
+    failed,
+    read_cells,
+    read_document,
+    reported,
+    unmeasured,
+)
+from .._known_faults.documents.types import Judged
+from .causes import with_causes
 from .data import BANDWIDTH_TESTS, BELOW_TWINS, FEWEST_TWINS, PAIRS
-from .printed import find_object
-from .types import ERROR, WARNING, Judged, ProgramResult
+from .types import ProgramResult
 
-Object = Mapping[str, Any]
-_ROOT = "nvbandwidth"
 _MOST = 500
-# Of a line, in front of what is searched in it.
-_BEFORE = 100
-_PASSED, _WAIVED = "passed", "waived"
-_NO_PAIR = "n/a"
-_WRONG_DATA = re.compile(r"Invalid value when checking the pattern|h_errorFlag\s*==\s*0", re.I)
 _STEP = (
     "Check the width and speed of the link (gpu_node_health), the slot, NUMA and PCIe "
     "settings of the firmware (ACS, IOMMU), and at NVLink (nvidia-smi nvlink -s)."
@@ -53,82 +46,51 @@ def read_bandwidth(
     :param limits: GB/s by the keys of ``BANDWIDTH_TESTS``; what has none is not judged.
     :param gpus: how many GPUs the node has; 0 if that is not known.
     """
-    try:
-        data = (find_object(text, _ROOT) or {})[_ROOT]
-        cases = {str(one["name"]): one for one in data["testcases"]} if data else {}
-    except (KeyError, TypeError):
-        data, cases = None, {}
-    said = str(data.get("error") or "") if isinstance(data, Mapping) else ""
-    # What its JSON says is shorter than the JSON itself.
-    wrong = _wrong_data(said, cases) or _wrong_data(f"{text}\n{errors}", cases)
-    if not cases:
-        return ProgramResult(judged=(wrong or Judged(_not_run(rc, said or errors or text)),))
-    judged: list[Judged] = [wrong] if wrong else [_error(said)] if said else []
+    run = read_document(text, errors)
+    if not run.cases:
+        said = run.error or errors or text
+        if run.wrong:
+            return ProgramResult((run.wrong,))
+        return ProgramResult(tuple(with_causes(_not_run(rc, said), text, errors)))
+    judged = [run.wrong] if run.wrong else [reported(run.error)] if run.error else []
     values: dict[str, Mapping[str, float]] = {}
     skipped = []
     for name, test in BANDWIDTH_TESTS.items():
-        case = cases.get(test) or {}
-        status = str(case.get("status") or "not run").lower()
-        why = str(case.get("error") or said)
-        if status == _WAIVED and name == PAIRS:
-            # One GPU has no other one to copy to.
-            skipped.append(test)
-            judged += [_pairs_waived(gpus)] if gpus > 1 else []
-        elif status != _PASSED:
-            judged.append(_failed(test, status, why))
-        else:
-            cells, bad = _cells(case.get("bandwidth_matrix"))
+        case = run.cases.get(test) or {}
+        status = str(case.get("status")).lower()
+        if status == WAIVED:
+            if name == PAIRS:
+                # One GPU has no other one to copy to.
+                skipped.append(test)
+                judged += [_pairs_waived(gpus)] if gpus > 1 else []
+            else:
+                judged.append(failed(test, status, str(case.get("error") or run.error)))
+            continue
+        missing = unmeasured(test, case, run.error)
+        judged += [missing] if missing else []
+        if status == PASSED:
+            cells, _bad = read_cells(case.get("bandwidth_matrix"))
             values[name] = _best(cells) if name == PAIRS else _least(cells)
-            judged += _gaps(name, cells, values[name], bad, gpus)
+            judged += [] if missing else _gaps(name, values[name], gpus)
             judged += _below(name, cells, values[name], limits.get(name))
     if rc != 0 and not judged:
         judged.append(_ended_badly(rc, errors))
-    version = str(data.get("git_version") or "") if isinstance(data, Mapping) else ""
-    return ProgramResult(tuple(judged), values, tuple(skipped), printable(version))
+    return ProgramResult(tuple(judged), values, tuple(skipped), run.version)
 
 
-def _cells(matrix: Any) -> tuple[dict[tuple[int, int], float], list[str]]:
-    """Return the values by row and column, and what is neither a bandwidth nor ``N/A``."""
-    found: dict[tuple[int, int], float] = {}
-    bad = []
-    rows = matrix if isinstance(matrix, Sequence) and not isinstance(matrix, str) else ()
-    for row, cells in enumerate(rows):
-        for column, cell in enumerate(cells if isinstance(cells, Sequence) else ()):
-            try:
-                value = float(cell)
-            except (TypeError, ValueError):
-                value = math.nan
-            if math.isfinite(value) and value > 0:
-                found[row, column] = value
-            elif str(cell).lower() != _NO_PAIR:
-                bad.append(str(cell))
-    return found, bad
-
-
-def _gaps(
-    name: str,
-    cells: Mapping[tuple[int, int], float],
-    values: Mapping[str, float],
-    bad: Sequence[str],
-    gpus: int,
-) -> list[Judged]:
-    """Return what is missing in the matrix of a test that says that it passed."""
-    test = BANDWIDTH_TESTS[name]
-    if not cells:
-        return [_failed(test, "without a value", ", ".join(bad))]
-    if bad:
-        return [_failed(test, f"with a value that is not a bandwidth: {bad[0][:20]}", "")]
+def _gaps(name: str, values: Mapping[str, float], gpus: int) -> list[Judged]:
+    """Return which GPUs are missing in the matrix of a test that says that it passed."""
     # GPUs may have no access to each other, but each has one to the host.
-    if name != PAIRS and len(values) < gpus:
-        finding = Finding(
-            "bandwidth_incomplete",
-            f"The test {test} of nvbandwidth measured {len(values)} of {gpus} GPUs.",
-            f"GPUs with a value: {', '.join(values)}",
-            "See that CUDA_VISIBLE_DEVICES is not set for root, and check dmesg | grep -i -e "
-            "NVRM -e Xid.",
-        )
-        return [Judged(finding)]
-    return []
+    if name == PAIRS or len(values) >= gpus:
+        return []
+    finding = Finding(
+        "bandwidth_incomplete",
+        f"The test {BANDWIDTH_TESTS[name]} of nvbandwidth measured {len(values)} of {gpus} GPUs.",
+        f"GPUs with a value: {', '.join(values)}",
+        "See that CUDA_VISIBLE_DEVICES is not set for root, and check dmesg | grep -i -e "
+        "NVRM -e Xid.",
+    )
+    return [Judged(finding)]
 
 
 def _pairs_waived(gpus: int) -> Judged:
@@ -142,40 +104,6 @@ def _pairs_waived(gpus: int) -> Judged:
             "with NVLink it is a fault of the fabric or of its fabric manager.",
         ),
         WARNING,
-    )
-
-
-def _wrong_data(text: str, cases: Mapping[str, Any]) -> Judged | None:
-    """Return the finding of data that arrived wrong; None if nothing says so."""
-    told = "; ".join(str(one["error"]) for one in cases.values() if one.get("error"))
-    text = f"{text}\n{told}"
-    seen = _WRONG_DATA.search(text)
-    if seen is None:
-        return None
-    begin = max(text.rfind("\n", 0, seen.start()) + 1, seen.start() - _BEFORE)
-    running = re.findall(r"Running (\w+)\.", text[:begin])
-    ended = [
-        name
-        for name, one in cases.items()
-        if str(one.get("status")).lower() not in (_PASSED, _WAIVED)
-    ]
-    tests = ended or running[-1:]
-    if tests and all("device_to_device" in one for one in tests):
-        where = "between GPUs"
-    elif tests and not any("device_to_device" in one for one in tests):
-        where = "between the host and a GPU"
-    else:
-        where = "between GPUs, or between the host and a GPU"
-    return Judged(
-        Finding(
-            "nvbandwidth_wrong_data",
-            f"Data is corrupted in copies {where}: nvbandwidth read other data than it wrote.",
-            printable("; ".join((*tests, text[begin : begin + _MOST].strip()))),
-            "Keep work off this node. Check NVLink (nvidia-smi nvlink -e), at memory errors "
-            "(gpu_node_health), and at direct access between GPUs over PCI Express: IOMMU and ACS "
-            "can divert it (on bare metal ACS off, or iommu=pt). In a virtual machine, see that "
-            "its GPUs are of one partition of the fabric. Then accept the node again.",
-        )
     )
 
 
@@ -223,28 +151,6 @@ def _low(name: str, test: str, what: str, value: float, limit: float) -> Judged:
         ),
         ERROR,
         what,
-    )
-
-
-def _error(said: str) -> Judged:
-    return Judged(
-        Finding(
-            "nvbandwidth_error",
-            "nvbandwidth reports an error, so that what it measured is not all.",
-            printable(said)[:_MOST],
-            "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
-        )
-    )
-
-
-def _failed(test: str, status: str, said: str) -> Judged:
-    return Judged(
-        Finding(
-            "bandwidth_not_measured",
-            printable(f"The test {test} of nvbandwidth ended as {status}."),
-            printable(said)[:_MOST],
-            "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
-        )
     )
 
 

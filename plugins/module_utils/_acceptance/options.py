@@ -61,6 +61,7 @@ def _check_burn_ends(values: Mapping[str, Any]) -> None:
             f"{PREFIX}timeout is {timeout}, and gpu_burn burns for {seconds} seconds "
             f"({PREFIX}burn_minutes).",
             next_step=f"Give more seconds, or fewer minutes, or leave {PREFIX}timeout at 0.",
+            names={"variable": f"{PREFIX}timeout"},
         )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._core.finding import ERROR, WARNING
+from .._known_faults.documents.types import Judged
 from .checks import judge_health, judge_layers
 from .data import TITLES
 from .expected import compare, gpu_set, product
@@ -17,7 +19,6 @@ from .plan import in_use, not_looked_at
 from .types import (
     BAD,
     BLOCKED,
-    ERROR,
     FAILED,
     NOT_STARTED,
     NOTHING,
@@ -27,8 +28,6 @@ from .types import (
     REFUSED,
     UNCHANGED,
     UNREACHABLE,
-    WARNING,
-    Judged,
 )
 
 Object = Mapping[str, Any]

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._core.finding import Finding
-
-ERROR, WARNING, INFO = "error", "warning", "info"
+from .._known_faults.documents.types import Judged
 
 # What is done with a host.
 RUN, NOTHING, REFUSE = "run", "none", "refuse"
@@ -50,38 +48,6 @@ class Request:
 
     def wants(self, tool: str) -> str:
         return {"dcgm": self.dcgm, "nvbandwidth": self.nvbandwidth, "gpu_burn": self.gpu_burn}[tool]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A finding with how bad it is.
-
-    :param severity: an error fails the node.
-    :param subject: the GPU, empty for the node.
-    :param error_id: DCGM's number of the error, with its name in ``error``.
-    :param action: what DCGM takes it for: isolate, reset, triage, config, monitor or unknown.
-    :param failed: whether the test itself says that it failed.
-    """
-
-    finding: Finding
-    severity: str = ERROR
-    subject: str = ""
-    error_id: int | None = None
-    error: str = ""
-    action: str = ""
-    failed: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            **self.finding.as_problem(),
-            "severity": self.severity,
-            "subject": self.subject,
-            **(
-                {"error_id": self.error_id, "error": self.error, "action": self.action}
-                if self.error_id is not None
-                else {}
-            ),
-        }
 
 
 @dataclass(frozen=True)

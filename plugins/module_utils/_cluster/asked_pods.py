@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.errors import InputError
-from .._core.finding import Finding
-from .._core.printable import printable
+from .._core.finding import Finding, pod_names, with_names
 from .._known_faults.explain import explain
 from .._known_faults.predicates import partial
 from .._kube.errors import KubeError
@@ -226,11 +225,12 @@ def _asks_none(view: PodView) -> Finding:
 
 
 def _waits(view: PodView) -> Finding:
-    return Finding(
+    return with_names(
         "pod_waits",
         f"The pod {view.full_name} has no node yet.",
         shorten(view.unschedulable) or "the scheduler has said nothing yet",
-        f"Check: kubectl -n {view.namespace} describe pod {view.name}.",
+        "Check: kubectl -n {namespace} describe pod {name}.",
+        pod_names(view.namespace, view.name),
     )
 
 
@@ -247,8 +247,6 @@ def _row(
         "phase": view.phase if view else None,
         "node": (view.node or None) if view else None,
         "asks": dict(asks),
-        "findings": [
-            {key: printable(text) for key, text in one.as_problem().items()} for one in findings
-        ],
+        "findings": [one.as_problem() for one in findings],
         "nodes": list(nodes),
     }

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .._core.errors import InputError
-from .._core.finding import Finding
+from .._core.finding import Finding, pod_names
 from .._known_faults.explain import explain
 from .allocation import NodeState
 from .causes_dra import (
@@ -88,7 +89,15 @@ def find_shortfall(expected: Expected, state: NodeState | None, view: View) -> S
         return None
     allocatable = {name: state.resource(name).allocatable for name in expected.resources}
     finding, pod = _find_cause(expected, state, view)
-    return Shortfall(expected, state.name, allocatable, finding, pod)
+    return Shortfall(expected, state.name, allocatable, _of_pod(finding, pod), pod)
+
+
+def _of_pod(finding: Finding, pod: str | None) -> Finding:
+    """Return a finding with the names of its pod, which a text of its log does not have."""
+    if not pod:
+        return finding
+    namespace, _slash, name = pod.partition("/")
+    return replace(finding, details={**finding.details, **pod_names(namespace, name)})
 
 
 def _find_cause(expected: Expected, state: NodeState, view: View) -> tuple[Finding, str | None]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from .._core.finding import Finding
+from .._core.finding import Finding, pod_names, with_names
 from .._hardware.vendors import container_gpus
 from .allocation import DraOffer, NodeState, is_gpu_resource
 from .causes_pod import explain_missing_pod
@@ -93,11 +93,12 @@ def explain_missing_dra_offer(
     pod = pods[0]
     known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
     last = pod.last_lines(3)
-    return known or Finding(
+    return known or with_names(
         "dra_not_published",
         f"The DRA driver's pod {pod.full_name} is {pod.phase or 'there'}, and has published no GPU "
         f"of {state.name}.",
         shorten(" | ".join(last)) if last else "no ResourceSlice names the node",
-        f"Check: kubectl -n {pod.namespace} logs {pod.name} --all-containers; and kubelet's "
-        "journal there, with which the driver registers.",
+        "Check: kubectl -n {namespace} logs {name} --all-containers; and kubelet's journal there, "
+        "with which the driver registers.",
+        pod_names(pod.namespace, pod.name, node=state.name),
     ), pod.full_name

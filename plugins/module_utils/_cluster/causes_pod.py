@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .._core.finding import Finding
+from .._core.finding import Finding, pod_names, with_names
 from .._known_faults.explain import explain
 from .allocation import NodeState, is_gpu_resource
 from .pods import PodView, find_pod_problem, shorten
@@ -41,20 +41,22 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
     """Return why the DaemonSet of a device plugin or DRA driver has no pod on a node."""
     keeps = place(part, state.labels, state.taints)
     who = f"{part.namespace}/{part.name}"
+    names = pod_names(part.namespace, part.name, node=state.name, vendor=part.vendor or "")
     what = "DRA driver" if part.kind == DRA_DRIVER else "device plugin"
     if keeps.missing_labels or keeps.affinity:
         wants = ", ".join(keeps.missing_labels) or "what its node affinity asks for"
         step = (
             "Run kubegpu.nodes.site (tag labels): it labels the nodes that have GPUs."
             if part.managed
-            else f"Label the node: kubectl label node {state.name} "
-            + (" ".join(keeps.missing_labels) or "(see the DaemonSet's affinity)")
+            else "Label the node: kubectl label node {node} {labels}"
         )
-        return Finding(
+        labels = " ".join(keeps.missing_labels) or "(see the DaemonSet's affinity)"
+        return with_names(
             "plugin_selects_not",
             f"The {what} {who} does not select {state.name}: the node lacks {wants}.",
             "",
             step,
+            {**names, "labels": labels},
         )
     if keeps.taints:
         return Finding(
@@ -65,6 +67,7 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
             f"Add it to {part.vendor}_device_plugin_tolerations, or take the taint off."
             if part.managed
             else "Add a toleration to the DaemonSet, or take the taint off.",
+            {**names, "vendor": part.vendor if part.managed else ""},
         )
     messages = view.events.get(who, ())
     known = explain(messages[-1]) if messages else []
@@ -74,14 +77,16 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
             f"The {what} {who} has no pod on {state.name}: {known[0].cause}",
             shorten(messages[-1]),
             known[0].next_step,
+            names,
         )
-    return Finding(
+    return with_names(
         "plugin_not_started",
         f"The {what} {who} has no pod on {state.name} yet.",
         shorten(messages[-1])
         if messages
         else f"{part.available} of {part.desired} pods are available",
-        f"Check: kubectl -n {part.namespace} describe daemonset {part.name}",
+        "Check: kubectl -n {namespace} describe daemonset {name}",
+        names,
     )
 
 
@@ -139,35 +144,42 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     )
     said = _why_unhealthy(pod.log)
     if resource.capacity > resource.allocatable and (said or resource.allocatable):
-        return Finding(
+        return with_names(
             "gpu_unhealthy",
             f"{resource.capacity - resource.allocatable} of {resource.capacity} {name} on "
             f"{state.name} are unhealthy.",
             shorten(said) or seen,
             f"{_LOOK_AT.get(vendor_of(name), _LOOK_AT[''])}; after a repair, delete the pod "
-            f"{pod.full_name}.",
+            "{pod}.",
+            _names(pod, state),
         )
     if known is not None:
         return known
     if resource.allocatable > 0:
         return _wrong_count(name, count, resource.allocatable, seen, pod, state)
     if pod.phase == "Pending":
-        return Finding(
+        return with_names(
             "plugin_starting",
             f"The device plugin's pod {pod.full_name} has not started yet on {state.name}.",
             seen,
             f"Give it more time ({vendor_of(name) or 'nvidia'}_device_plugin_wait_timeout) or run "
-            f"it again; what it waits for says: kubectl -n {pod.namespace} describe pod {pod.name}",
+            "it again; what it waits for says: kubectl -n {namespace} describe pod {name}",
+            _names(pod, state),
         )
     last = pod.last_lines(3)
-    return Finding(
+    return with_names(
         "not_registered",
         f"The device plugin's pod {pod.full_name} is {pod.phase or 'there'}, but kubelet on "
         f"{state.name} offers no {name}.",
         shorten(" | ".join(last)) if last else seen,
-        f"Delete the pod {pod.full_name}, so that it registers again; if that does not help, check "
-        "at kubelet's journal there.",
+        "Delete the pod {pod}, so that it registers again; if that does not help, check kubelet's "
+        "journal there.",
+        _names(pod, state),
     )
+
+
+def _names(pod: PodView, state: NodeState) -> dict[str, str]:
+    return pod_names(pod.namespace, pod.name, node=state.name)
 
 
 def _why_unhealthy(log: str) -> str:
@@ -186,12 +198,13 @@ def _is_in_crash_loop(pod: PodView) -> bool:
 def _crash_loop(state: NodeState, pod: PodView) -> Finding:
     last = pod.last_lines(3)
     ended = "" if pod.exit_code is None else f", the last time with exit code {pod.exit_code}"
-    return Finding(
+    return with_names(
         "plugin_crash_loop",
         f"The device plugin's pod {pod.full_name} on {state.name} ends again and again (restarts: "
         f"{pod.restarts}{ended}).",
         shorten(" | ".join(last)) if last else shorten(pod.message) or "its log is empty",
-        f"Read why it ends: kubectl -n {pod.namespace} logs {pod.name} --previous",
+        "Read why it ends: kubectl -n {namespace} logs {name} --previous",
+        _names(pod, state),
     )
 
 
@@ -201,24 +214,26 @@ def _wrong_count(
     cause = f"{state.name} offers {offered} {name}, and {count} are expected."
     vendor = vendor_of(name)
     if vendor in ("amd", "intel"):
-        return Finding(
+        return with_names(
             "wrong_count",
             cause,
             seen,
             f"Compare the variables {vendor}_device_plugin_* and the arguments of the pod "
-            f"{pod.full_name} with the render nodes on the node (ls -l /dev/dri/by-path).",
+            "{pod} with the render nodes on the node (ls -l /dev/dri/by-path).",
+            _names(pod, state),
         )
-    return Finding(
+    return with_names(
         "wrong_count",
         f"{state.name} offers {offered} {name}, and {count} are expected.",
         seen,
         "Compare the plugin's sharing (the label nvidia.com/device-plugin.config and its "
         "ConfigMap) with what is requested"
         + (
-            f", and delete the pod {pod.full_name} if it is older than that."
+            ", and delete the pod {pod} if it is older than that."
             if offered > count
             else ", and nvidia-smi -L on the node with its PCI devices."
         ),
+        _names(pod, state),
     )
 
 
@@ -245,12 +260,13 @@ def _explain_missing_nvml(
             "then delete the pod.",
         )
     if not pod.runtime_class:
-        return Finding(
+        return with_names(
             "runtime_changed",
             f"The device plugin found no NVML on {state.name}, though nvidia is the default "
             f"runtime there now: its pod {pod.full_name} was started before that.",
             known.evidence,
-            f"Delete the pod: kubectl -n {pod.namespace} delete pod {pod.name}",
+            "Delete the pod: kubectl -n {namespace} delete pod {name}",
+            _names(pod, state),
         )
     return Finding(
         known.code,
@@ -274,13 +290,14 @@ def explain_misplaced_pod(expected: Expected, state: NodeState, pod: PodView) ->
     managed = (pod.labels or {}).get("app.kubernetes.io/managed-by") == OURS
     known = find_pod_problem(pod)
     last = pod.last_lines(1)
-    return Finding(
+    return with_names(
         "plugin_without_gpu",
         f"The device plugin's pod {pod.full_name} is on {state.name}, which has no GPU: it has "
         "nothing to offer there.",
         known.evidence if known else (last[0] if last else f"the pod is {pod.phase}"),
-        f"Remove the label that selects it: kubectl label node {state.name} {_marker(pod)}-"
+        "Remove the label that selects it: kubectl label node {node} {label}-"
         if managed
         else "Give the DaemonSet a nodeSelector, such as kubegpu.nodes/gpu: nvidia, which "
         "kubegpu.nodes.site sets on the nodes with GPUs.",
+        {**_names(pod, state), "label": _marker(pod)},
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from .._core.finding import Finding
+from .._core.finding import Finding, pod_names, with_names
 from .._known_faults.explain import explain
 from .allocation import NodeState
 from .causes_dra import by_dra
@@ -64,11 +64,12 @@ def _served_by_others(expected: Expected, state: NodeState, view: View) -> bool:
 
 
 def _misplaced(expected: Expected, state: NodeState, pod: PodView) -> Shortfall:
-    found = Finding(
+    found = with_names(
         "discovery_without_gpu",
         f"The pod {pod.full_name} of {TITLE} is on {state.name}, which has no GPU.",
         f"the pod is {pod.phase or 'there'}",
-        f"Remove the label that selects it: kubectl label node {state.name} kubegpu.nodes/gpu-",
+        "Remove the label that selects it: kubectl label node {node} kubegpu.nodes/gpu-",
+        pod_names(pod.namespace, pod.name, node=state.name),
     )
     return Shortfall(expected, state.name, {}, found, pod.full_name, part=FEATURE_DISCOVERY)
 
@@ -96,6 +97,7 @@ def _no_pod(part: Workload, state: NodeState, view: View) -> Finding:
         known[0].next_step
         if known
         else f"Check: kubectl -n {part.namespace} describe daemonset {part.name}",
+        pod_names(part.namespace, part.name, node=state.name),
     )
 
 
@@ -103,12 +105,13 @@ def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
     own = pod.last_lines(_LOG_LINES)
     if known is None:
-        return Finding(
+        return with_names(
             "discovery_starting",
             f"The pod {pod.full_name} of {TITLE} is not ready yet on {state.name}.",
             shorten(" | ".join(own)) if own else f"the pod is {pod.phase or 'not there'}",
             "Give it more time (nvidia_device_plugin_wait_timeout) or run it again; what it waits "
-            f"for says: kubectl -n {pod.namespace} describe pod {pod.name}",
+            "for says: kubectl -n {namespace} describe pod {name}",
+            pod_names(pod.namespace, pod.name, node=state.name),
         )
     if known.code == "pod_failed" and own:
         # Its log is more specific than kubelet's message, which is about the next attempt.

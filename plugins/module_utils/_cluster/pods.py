@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._core.finding import Finding
+from .._core.finding import Finding, pod_names, with_names
 from .._core.printable import printable
 from .._core.redact import redact
 from .._known_faults.explain import explain
@@ -209,20 +209,22 @@ def find_pod_problem(
             "Raise its memory limit.",
         )
     if view.pod_reason or view.phase == "Failed" or view.exit_code:
-        return Finding(
+        return with_names(
             "pod_failed",
             _termination_text(view),
             shorten(view.pod_message or view.message or _last_line(view)),
-            f"Check: kubectl -n {view.namespace} describe pod {view.name}",
+            "Check: kubectl -n {namespace} describe pod {name}",
+            pod_names(view.namespace, view.name),
         )
     if view.reason not in _FINE or view.events:
-        return Finding(
+        return with_names(
             "pod_waits",
             f"The pod {view.full_name} does not start on {view.node or 'any node'}"
             f"{f' ({view.reason})' if view.reason else ''}.",
             shorten(last or view.message),
-            f"Check: kubectl -n {view.namespace} describe pod {view.name}; and kubelet's and "
-            "the container runtime's journal on that node.",
+            "Check: kubectl -n {namespace} describe pod {name}; and kubelet's and the container "
+            "runtime's journal on that node.",
+            pod_names(view.namespace, view.name),
         )
     return None
 

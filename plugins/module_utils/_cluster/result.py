@@ -94,7 +94,7 @@ def _pods(pods: Mapping[str, Sequence[PodView]]) -> list[dict[str, Any]]:
     ]
 
 
-def _findings(pod: PodView) -> list[dict[str, str]]:
+def _findings(pod: PodView) -> list[dict[str, Any]]:
     finding = find_pod_problem(pod) if pod.log or pod.events or not pod.ready else None
     return [finding.as_problem()] if finding else []
 
@@ -135,11 +135,12 @@ def _discovery_layer(short: Shortfall) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _finding_fields(short: Shortfall) -> dict[str, str]:
+def _finding_fields(short: Shortfall) -> dict[str, Any]:
     found = short.finding
     return {
         "code": found.code,
         "cause": found.cause,
         "evidence": found.evidence,
         "next_step": found.next_step,
+        **found.named(),
     }

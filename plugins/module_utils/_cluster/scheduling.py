@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._core.finding import Finding
+from .._core.finding import Finding, pod_names, with_names
 from .allocation import NodeState, is_gpu_resource
 from .pods import PodView, shorten
 from .workloads import matches_affinity, taint_text, tolerates
@@ -139,12 +139,13 @@ def explain_unplaced(view: PodView, asks: Mapping[str, int], nodes: Sequence[Can
         )
     free = [one for one in enough if not one.why]
     if free:
-        return Finding(
+        return with_names(
             "not_scheduled",
             f"{free[0].state.name} has {asked} to spare for the pod {view.full_name}, and the "
             "scheduler has not placed it there: something else is missing.",
             seen,
-            f"Go by the scheduler's message: kubectl -n {view.namespace} describe pod {view.name}.",
+            "Go by the scheduler's message: kubectl -n {namespace} describe pod {name}.",
+            pod_names(view.namespace, view.name),
         )
     taken = [one for one in enough if one.kinds == {TAKEN}]
     if taken:
@@ -162,11 +163,13 @@ def explain_unplaced(view: PodView, asks: Mapping[str, int], nodes: Sequence[Can
             return _kept_by_state(kind, view, only, seen)
     kinds = [kind for one in enough for kind, _text in one.why if kind in _STEPS]
     steps = [_STEPS[kind] for kind in dict.fromkeys(kinds)]
+    cordoned = next((one.state.name for one in enough if one.kinds == {CORDON}), "")
     return Finding(
         "no_node_matches",
         f"No node with {asked} takes the pod {view.full_name}.",
         f"{_named(enough)}; {seen}",
         f"{'; or: '.join(steps)}.",
+        {"cordoned": cordoned} if cordoned else {},
     )
 
 
@@ -182,6 +185,7 @@ def _kept_by_state(kind: str, view: PodView, nodes: Sequence[Candidate], seen: s
             evidence,
             f"Wait until the run {run} ends. If it has ended, run kubegpu.nodes.upgrade again with "
             "its name (gpu_upgrade_run), or release the nodes: -e gpu_upgrade_release=true.",
+            {"run": run},
         )
     if kind == IN_ACCEPTANCE:
         return Finding(

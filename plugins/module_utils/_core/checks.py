@@ -33,7 +33,21 @@ def wrong_value(name: str, expectation: str, value: Any) -> InputError:
         shown = redact(repr(value))
     if len(shown) > _MAX_SHOWN:
         shown = f"{shown[:_MAX_SHOWN]}..."
-    return InputError(f"{name} has to be {expectation}.", evidence=f"{name}: {shown}")
+    return InputError(
+        f"{name} has to be {expectation}.",
+        evidence=f"{name}: {shown}",
+        names={"variable": name},
+    )
+
+
+def of_variable(name: str, error: InputError) -> InputError:
+    """Return an error of a value with the name of the variable that has it."""
+    return InputError(
+        f"{name}: {error.cause}",
+        evidence=error.evidence,
+        next_step=error.next_step,
+        names={"variable": name},
+    )
 
 
 def check_expression(name: str, value: str) -> None:
@@ -48,6 +62,7 @@ def check_expression(name: str, value: str) -> None:
             f"{name} is not a regular expression: {value!r}.",
             evidence=str(error),
             next_step="Put a backslash before each of . * + ? ( ) [ ] { } that means itself.",
+            names={"variable": name},
         ) from error
 
 
@@ -57,4 +72,8 @@ def check_at_least(name: str, value: int, least: int = 1) -> None:
     :raises InputError: it is smaller than the least one.
     """
     if value < least:
-        raise InputError(f"{name} is {value}.", next_step=f"Give a number from {least}.")
+        raise InputError(
+            f"{name} is {value}.",
+            next_step=f"Give a number from {least}.",
+            names={"variable": name},
+        )

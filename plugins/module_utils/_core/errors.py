@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .printable import printable
 
 
@@ -16,17 +18,25 @@ class KubegpuError(Exception):
     :param evidence: what shows it, such as a line of a log, or an empty string.
     :param next_step: what the user can do, or an empty string.
     :param code: identifies the cause for programs, or an empty string.
+    :param names: the names that were put into its texts, such as that of a variable.
 
     All of them can contain output of nodes and servers, so unprintable characters are escaped.
     """
 
     def __init__(
-        self, cause: str, *, evidence: str = "", next_step: str = "", code: str = ""
+        self,
+        cause: str,
+        *,
+        evidence: str = "",
+        next_step: str = "",
+        code: str = "",
+        names: Mapping[str, str] | None = None,
     ) -> None:
         self.cause = printable(cause)
         self.evidence = printable(evidence)
         self.next_step = printable(next_step)
         self.code = code
+        self.names = {name: printable(value) for name, value in (names or {}).items()}
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -40,6 +50,11 @@ class KubegpuError(Exception):
 
 class InputError(KubegpuError):
     """An option or a file of the user is invalid; nothing was changed."""
+
+    @property
+    def variable(self) -> str:
+        """Return the option or variable that is invalid; empty if no single one is."""
+        return self.names.get("variable", "")
 
 
 class Refusal(KubegpuError):

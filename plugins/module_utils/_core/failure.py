@@ -11,17 +11,26 @@ from typing import Any
 from .errors import KubegpuError
 from .redact import redact
 
+#: The parts of an error in the result of a module.
+PARTS = ("cause", "evidence", "next_step", "code", "names")
 
-def failure(error: KubegpuError) -> dict[str, str]:
+
+def failure(error: KubegpuError) -> dict[str, Any]:
     """Return the keys of the result, without secrets: a daemon's journal quotes its settings."""
+    return {"msg": redact(str(error)), **parts(error)}
+
+
+def parts(error: KubegpuError) -> dict[str, Any]:
+    """Return an error as an item of a list of refusals, in the form of a finding's."""
     texts = {
-        "msg": str(error),
         "cause": error.cause,
         "evidence": error.evidence,
         "next_step": error.next_step,
         **({"code": error.code} if error.code else {}),
     }
-    return {name: redact(text) for name, text in texts.items()}
+    names = {name: redact(text) for name, text in error.names.items()}
+    shown: dict[str, Any] = {name: redact(text) for name, text in texts.items()}
+    return {**shown, "names": names} if names else shown
 
 
 def fail(module: Any, error: KubegpuError, **values: Any) -> None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .errors import KubegpuError
+from .printable import printable
+from .redact import redact
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
@@ -17,6 +20,9 @@ SEVERITIES = (ERROR, WARNING, INFO)
 #: between it and others.
 PROVEN, LIKELY, POSSIBLE = "proven", "likely", "possible"
 CONFIDENCES = (PROVEN, LIKELY, POSSIBLE)
+_MOST_OF_NAME = 300
+#: The words that stand for names in what is said of several hosts.
+WORDS = {"host": "HOST", "node": "NODE", "pod": "POD", "name": "POD", "gpu": "GPU"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,7 @@ class Finding:
     :param fix: a command or variables, empty if none is known.
     :param confidence: proven, likely or possible; empty where its source decides.
     :param alternatives: codes of the other possible causes if nothing decides.
+    :param template: the next step with names of ``details`` in braces; empty where it has none.
     """
 
     code: str
@@ -62,6 +69,7 @@ class Finding:
     fix: str = ""
     confidence: str = ""
     alternatives: tuple[str, ...] = ()
+    template: str = field(default="", compare=False)
 
     @property
     def message(self) -> str:
@@ -70,14 +78,67 @@ class Finding:
     def error(self) -> KubegpuError:
         """Return the exception for a failing module."""
         return KubegpuError(
-            self.cause, evidence=self.evidence, next_step=self.next_step, code=self.code
+            self.cause,
+            evidence=self.evidence,
+            next_step=self.next_step,
+            code=self.code,
+            names=self.details,
         )
 
-    def as_problem(self) -> dict[str, str]:
-        """Return an item of ``gpu_node.problems``."""
+    def as_problem(self) -> dict[str, Any]:
+        """Return an item of ``gpu_node.problems``, with all parts that have a value."""
+        more = {
+            "severity": self.severity,
+            "gpu": self.subject.gpu,
+            "pod": self.subject.pod,
+            "fix": self.fix,
+            "confidence": self.confidence,
+            "alternatives": list(self.alternatives),
+        }
         return {
             "code": self.code,
-            "cause": self.cause,
-            "evidence": self.evidence,
-            "next_step": self.next_step,
+            "cause": printable(self.cause),
+            "evidence": printable(self.evidence),
+            "next_step": printable(self.next_step),
+            **{name: value for name, value in more.items() if value},
+            **self.named(),
         }
+
+    def named(self) -> dict[str, Any]:
+        """Return ``names`` and ``template``, where they have a value, without secrets."""
+        names = {
+            name: printable(redact(str(value)))[:_MOST_OF_NAME]
+            for name, value in self.details.items()
+            if value
+        }
+        return {
+            **({"names": names} if names else {}),
+            **({"template": self.template} if self.template else {}),
+        }
+
+
+def with_names(
+    code: str, cause: str, evidence: str, next_step: str, names: Mapping[str, str]
+) -> Finding:
+    """Return a finding whose next step names parts of the node or the cluster.
+
+    :param next_step: with the names in braces.
+    """
+    return Finding(code, cause, evidence, next_step.format_map(names), names, template=next_step)
+
+
+def pod_names(namespace: str, name: str, **more: str) -> dict[str, str]:
+    """Return the names of a pod or a DaemonSet, for :func:`with_names`."""
+    return {"pod": f"{namespace}/{name}", "namespace": namespace, "name": name, **more}
+
+
+def general_step(step: str, template: str, names: Mapping[str, Any]) -> str:
+    """Return a next step in which words in capitals stand for host, node, pod and GPU.
+
+    :param template: of the finding; empty for a step without names.
+    """
+    try:
+        return template.format_map({**names, **WORDS}) if template else step
+    except (KeyError, IndexError, ValueError, AttributeError):
+        # It was read from the result of another release.
+        return step

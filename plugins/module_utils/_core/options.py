@@ -161,5 +161,9 @@ def wrong_argument(name: str, rule: Mapping[str, Any], value: Any) -> InputError
     if rule.get("type") == "dict" and not isinstance(value, Mapping):
         # Whoever writes a mapping wrongly may show what is in it, such as a token.
         kind = "a list" if isinstance(value, (list, tuple)) else "a text"
-        return InputError(f"{name} has to be {expected(rule)}.", evidence=f"{name}: {kind}")
+        return InputError(
+            f"{name} has to be {expected(rule)}.",
+            evidence=f"{name}: {kind}",
+            names={"variable": name},
+        )
     return wrong_value(name, expected(rule), value)

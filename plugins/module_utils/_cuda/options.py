@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .._core.checks import of_variable
 from .._core.errors import InputError
 from .._core.options import argument_spec, read_arguments
 from .._nvidia.compatibility import nearest, parse_cuda, parse_driver
@@ -43,6 +44,7 @@ def read_options(given: Mapping[str, Any]) -> tuple[Request, Tables]:
     """
     values = read_arguments(ARGUMENTS, given, PREFIX)
     data, repositories = (values.pop(name) for name in _TABLES)
+    _parsed("data", cuda_data, data)
     tables = Tables(cuda_data(data), driver_data(repositories=repositories))
     values["versions"] = _versions(values["versions"], tables.cuda)
     request = Request(**values)
@@ -78,14 +80,12 @@ def _check(request: Request, data: CudaData) -> None:
             )
 
 
-def _parsed(name: str, parse: Callable[[str], object], version: str) -> None:
-    """Check a version, and name the variable in the error."""
+def _parsed(name: str, parse: Callable[[Any], object], version: Any) -> None:
+    """Check a version or a table, and name the variable in the error."""
     try:
         parse(version)
     except InputError as error:
-        raise InputError(
-            f"{PREFIX}{name}: {error.cause}", evidence=error.evidence, next_step=error.next_step
-        ) from error
+        raise of_variable(f"{PREFIX}{name}", error) from error
 
 
 def _versions(value: Any, data: CudaData) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core.errors import InputError, Refusal
+from .._core.failure import parts
 from .._core.steps import Step
 from .._core.versions import upstream_numbers
 from .._distro.data import DEB, FAMILIES, best_effort
@@ -74,11 +75,12 @@ def plan_cuda(node: Mapping[str, Any], request: Request, tables: Tables | None =
     except Refusal as refusal:
         return _refused((refusal,))
     except InputError as error:
-        return Plan("refuse", reasons=(str(error),))
+        return Plan("refuse", reasons=(str(error),), refusals=(parts(error),))
 
 
 def _refused(refusals: Iterable[Refusal]) -> Plan:
-    return Plan("refuse", reasons=tuple(dict.fromkeys(one.line for one in refusals)))
+    unique = {one.line: one for one in refusals}
+    return Plan("refuse", reasons=tuple(unique), refusals=tuple(map(parts, unique.values())))
 
 
 def _plan(

@@ -91,13 +91,15 @@ class Plan:
     change: bool = False
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
+    # What is refused, with cause, evidence and next step of each.
+    refusals: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values, without secrets."""
         data = asdict(self)
         data["runfiles"] = [shown_runfile(runfile) for runfile in self.runfiles]
-        for name in ("versions", "obsolete", "steps", "reasons", "warnings"):
+        for name in ("versions", "obsolete", "steps", "reasons", "refusals", "warnings"):
             data[name] = list(data[name])
         for name in ("reasons", "warnings"):
             data[name] = [printable(text) for text in data[name]]

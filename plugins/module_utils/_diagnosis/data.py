@@ -31,7 +31,7 @@ from .types import (
     Cause,
 )
 
-_SITE = "ansible-playbook kubegpu.nodes.site --limit {host}"
+_SITE = "ansible-playbook kubegpu.nodes.site --limit {limit}"
 _DRIVER = f"{_SITE} --tags driver"
 _TOOLKIT = f"{_SITE} --tags toolkit,runtime"
 # A driver that somebody else installed is kept as it is unless it is asked for.
@@ -230,6 +230,10 @@ _OF_GPU = (
     Cause("pcie_errors", GPU, (BUS,)),
     Cause("pcie_errors_nonfatal", GPU, (BUS,)),
     Cause("pcie_errors_corrected", GPU, (BUS,)),
+    Cause("amd_ras_uncorrected", GPU, (BUS,), fix=REBOOT),
+    Cause("drm_wedged", GPU, (BUS, MODULE), fix=REBOOT),
+    Cause("drm_reset_failed", GPU, (BUS, MODULE), fix=REBOOT),
+    Cause("drm_ring_reset_failed", GPU, (BUS, MODULE), fix=REBOOT),
     Cause("kernel_driver_errors", GPU, (BUS, MODULE)),
     Cause("xid", GPU, (BUS,)),
     Cause("gpu_needs_reset", GPU, (BUS, GPU), fix=REBOOT),
@@ -237,6 +241,7 @@ _OF_GPU = (
     Cause("gpu_init_failed", GPU, (BUS, MODULE, GPU), fix=REBOOT),
     Cause("gpu_probe_failed", GPU, (BUS, MODULE, GPU)),
     Cause("driver_message", GPU, (BUS, MODULE, GPU)),
+    Cause("driver_oops", GPU, (BUS,), fix=REBOOT),
     Cause("xid_again", GPU, (BUS, GPU)),
     Cause("xid_history", GPU, (BUS, GPU)),
     Cause("gpu_values_unreadable", GPU, (BUS, MODULE, GPU)),
@@ -288,8 +293,13 @@ _OF_RUNTIME = (
     Cause("not_default", RUNTIME, ("toolkit_missing",
           "k3s_template_other_version", "runtime_lost", "handler_missing"),
           fix=_DEFAULT),
+    # A pod gets its devices as the plugin's strategy says, not as the runtime's setting does.
     Cause("nvml_unknown_error", RUNTIME, _BELOW_TOOLKIT,
-          fix=f"nvidia_container_toolkit_runtime_cdi: true, then: {_TOOLKIT}"),
+          fix=f"nvidia_container_toolkit_runtime_cdi: true, then: {_TOOLKIT}",
+          pod_fix=f"nvidia_device_plugin_device_list_strategy: [cdi-cri], then: {_TOOLKIT},"
+          "device_plugin"),
+    Cause("container_no_cgroups", RUNTIME, _BELOW_TOOLKIT, fix="nvidia_container_toolkit_settings: "
+          f"{{{{nvidia-container-cli.no-cgroups: false}}}}, then: {_TOOLKIT}"),
     Cause("driver_libraries_missing", RUNTIME, _BELOW_RUNTIME, fix=_OWN_DRIVER,
           confidence=LIKELY),
     Cause("docker_no_gpu_driver", RUNTIME, _BELOW_RUNTIME, fix=_TOOLKIT),

@@ -6,92 +6,83 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Mapping
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from .data import CAUSES
-from .types import Observed
+from .._core.finding import WORDS, Subject
+from .data import CAUSES, REBOOT
 
-#: What stands for a name in a command for several hosts.
-HOST, NODE, POD = "HOST", "NODE", "POD"
-# How findings of nodes name a pod or DaemonSet, a variable, a node, and a kernel module.
-POD_NAME = re.compile(
-    r"(?:pod|plugin|discovery) (?P<namespace>[a-z0-9-]{1,63})/(?P<name>[a-z0-9.-]+)"
-)
-# The packages are installed, so that nothing would install them.
-_WITHOUT_PROGRAM = re.compile(r"\bis installed, but its program\b")
-_PATTERNS = {
-    "vendor": re.compile(r"\b(amd|intel|nvidia)_device_plugin_"),
-    "cordoned": re.compile(r"(?:^|; )([a-z0-9.-]+): it is cordoned(?=;|$)"),
-    "run": re.compile(r"cordoned by the run ([A-Za-z0-9._-]+) of this collection"),
-    "module": re.compile(r"\bmodprobe (amdgpu|i915|xe)\b"),
-}
+#: The words that stand for names in a command for several hosts.
+_WORDS = {**WORDS, "limit": WORDS["host"], "cordoned": WORDS["node"]}
+#: What stands for a name that is not known; without another one there is no fix.
+_UNKNOWN = {**_WORDS, "namespace": "NAMESPACE"}
+# Names that several hosts have in common, or that can be joined.
+_SHARED = frozenset({"limit", "vendor", "module", "run"})
+_REBOOT = "ansible {host} --become -m ansible.builtin.reboot"
+# A drain that fails, as for a disruption budget, has to stop the reboot.
+_DRAINED = f"kubectl drain {{node}} --ignore-daemonsets && {_REBOOT} && kubectl uncordon {{node}}"
 
 
-def fix_of(root: Observed, nodes: Mapping[str, str]) -> str:
-    """Return the command or the variables that fix a root cause; empty if none does.
+@dataclass(frozen=True)
+class Fix:
+    """A command with names in braces, and the names of one host or pod."""
 
-    Names come from nodes and clusters, and the command is copied to a shell: they are quoted.
+    template: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
-    :param nodes: the name of the node in the cluster of each host.
+    @property
+    def fields(self) -> list[str]:
+        """The names in the command, in their order."""
+        found = (name for _text, name, _spec, _conv in string.Formatter().parse(self.template))
+        return list(dict.fromkeys(name for name in found if name))
+
+    def __str__(self) -> str:
+        # Names come from nodes and clusters, and the command is copied to a shell.
+        return self._filled(_UNKNOWN)
+
+    @property
+    def general(self) -> str:
+        """The same in which words in capitals stand for the host, its node and the pod."""
+        return Fix(
+            self.template, {name: one for name, one in self.names.items() if name not in _WORDS}
+        )._filled(_UNKNOWN)
+
+    def _filled(self, words: Mapping[str, str]) -> str:
+        quoted = {name: shlex.quote(one) for name, one in self.names.items() if one}
+        return self.template.format_map({**words, **quoted})
+
+
+def find_fix(code: str, subject: Subject, names: Mapping[str, str], node: str = "") -> Fix:
+    """Return what fixes a root cause; without a template if nothing does.
+
+    :param names: the names in the texts of the finding.
+    :param node: the name of the host's node in the cluster; empty without one.
     """
-    host = root.subject.host
-    _namespace, pod = _pod(root)
-    names = [shlex.quote(name) if name else "" for name in (host, nodes.get(host, ""), pod)]
-    return _filled(root, names[0] or HOST, names[1], names[2] or POD)
-
-
-def general_fix(root: Observed, in_cluster: bool) -> str:
-    """Return the same in which words in capitals stand for the host, its node and the pod.
-
-    :param in_cluster: whether the host has a node.
-    """
-    return _filled(root, HOST, NODE if in_cluster else "", POD, general=True)
-
-
-def _filled(root: Observed, host: str, node: str, pod: str, general: bool = False) -> str:
-    row = CAUSES.get(root.code)
+    row = CAUSES.get(code)
     if row is None:
-        return ""
-    if row.code == "toolkit_missing" and _WITHOUT_PROGRAM.search(root.cause):
+        return Fix()
+    if row.code == "toolkit_missing" and names.get("package"):
+        # It is installed, so that nothing would install it.
         row = CAUSES["toolkit_broken"]
-    fix = row.fix if row.pod_fix is None or not root.subject.pod else row.pod_fix
-    reboot = f"ansible {host} --become -m ansible.builtin.reboot"
-    if node:
-        # A drain that fails, as for a disruption budget, has to stop the reboot.
-        reboot = f"kubectl drain {node} --ignore-daemonsets && {reboot} && kubectl uncordon {node}"
-    namespace, _name = _pod(root)
-    said = _said(root)
-    if any(f"{{{key}}}" in fix and not text for key, text in said.items()):
-        return ""
-    if general:
-        said["cordoned"] = NODE
-    return fix.format(
-        host=host,
-        reboot=reboot,
-        namespace=shlex.quote(namespace) if namespace else "NAMESPACE",
-        name=pod,
-        **said,
-    )
+    template = row.fix if row.pod_fix is None or not subject.pod else row.pod_fix
+    known = {**names, "host": subject.host, "limit": subject.host, "node": node}
+    if subject.pod:
+        known["namespace"], _slash, known["name"] = subject.pod.partition("/")
+    found = Fix(template.replace(REBOOT, _DRAINED if node else _REBOOT), known)
+    needed = (name for name in found.fields if name == "cordoned" or name not in _UNKNOWN)
+    return found if all(known.get(name) for name in needed) else Fix()
 
 
-def _pod(root: Observed) -> tuple[str, str]:
-    """Return namespace and name of the pod; for a node those of the plugin that the text names."""
-    if root.subject.pod:
-        namespace, _slash, name = root.subject.pod.partition("/")
-        return namespace, name
-    found = POD_NAME.search(f"{root.cause} {root.next_step}")
-    return (found["namespace"], found["name"].rstrip(".")) if found else ("", "")
-
-
-def _said(root: Observed) -> dict[str, str]:
-    """Return what the finding names; empty where it names none."""
-    texts = {
-        "vendor": root.next_step,
-        "cordoned": root.evidence,
-        "run": root.evidence,
-        "module": f"{root.cause} {root.evidence} {root.next_step}",
-    }
-    found = {key: pattern.search(texts[key]) for key, pattern in _PATTERNS.items()}
-    return {key: one[1] if one else "" for key, one in found.items()}
+def fix_of_hosts(fixes: Sequence[Fix]) -> str:
+    """Return what fixes a cause on several hosts, of fixes with one template."""
+    if len({str(one) for one in fixes}) == 1:
+        return str(fixes[0])
+    first = fixes[0]
+    hosts = dict.fromkeys(one.names["limit"] for one in fixes if one.names.get("limit"))
+    if hosts and _SHARED.issuperset(first.fields):
+        return str(Fix(first.template, {**first.names, "limit": ",".join(hosts)}))
+    words = dict.fromkeys(_WORDS[name] for name in first.fields if name in _WORDS)
+    # What reboots a node or ends a pod is not for all of them at once.
+    return f"for each {' and '.join(words)}, one after the other: {first.general}"

@@ -10,15 +10,14 @@ nothing is guessed, an unknown finding stays visible.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .data import ANSWERS, CAUSES, FOLLOWS, NOT_IN_CONTAINER
-from .fixes import fix_of
+from .fixes import find_fix
 from .observe import observe, safe_text, unseen
-from .switches import with_switch
+from .switches import switch_of, with_switch
 from .types import (
     ERROR,
     INFO,
@@ -38,8 +37,6 @@ from .types import (
 
 _ORDER = {code: number for number, code in enumerate(CAUSES)}
 _MOST_EVIDENCE = 2000
-# A GPU without its function: of eight digits of a domain, as NVML writes it, the last four.
-_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}(?![0-9a-f:])")
 
 
 def diagnose(
@@ -71,10 +68,14 @@ def _with_switch(found: Diagnosis, host: Host | None) -> Diagnosis:
     if host is None:
         return found
     one = found.observed
-    fix, step = with_switch(
-        one.code, found.fix, one.next_step, host.facts, host.switches, one.cause
-    )
-    return replace(found, fix=fix, observed=replace(one, next_step=step))
+    given = (one.code, found.fix, one.next_step, host.facts, host.switches)
+    fix, step = with_switch(*given, vendor=one.names.get("vendor", ""))
+    name = switch_of(*given, vendor=one.names.get("vendor", ""))
+    # The step for several hosts begins with the same sentence.
+    template = step.replace(one.next_step, one.template) if one.template else ""
+    names = {**one.names, "switch": name} if name else one.names
+    shown = replace(one, next_step=step, template=template, names=names)
+    return replace(found, fix=fix, observed=shown)
 
 
 def find_roots(
@@ -84,7 +85,7 @@ def find_roots(
 
     :param nodes: the name of the node in the cluster of each host.
     """
-    merged = _merged(found)
+    merged, names = _merged(found), nodes or {}
     of_host: dict[str, list[Observed]] = {}
     for one in merged:
         of_host.setdefault(one.subject.host, []).append(one)
@@ -106,7 +107,7 @@ def find_roots(
     return [
         Diagnosis(
             root,
-            fix_of(root, nodes or {}),
+            str(find_fix(root.code, root.subject, root.names, names.get(root.subject.host, ""))),
             CAUSES[root.code].confidence if root.code in CAUSES else LIKELY,
             tuple(dict.fromkeys(one.code for one in follows[root])),
             tuple(follows[root]),
@@ -172,8 +173,9 @@ def _of_other_gpus(cause: Observed, one: Observed) -> bool:
     """Return whether the driver's answer for all GPUs names GPUs, and none is that of the cause."""
     if not cause.subject.gpu or one.subject.gpu:
         return False
-    named = set(_ADDRESS.findall(f"{one.cause} {one.evidence}".lower()))
-    return bool(named) and cause.subject.gpu.lower().partition(".")[0] not in named
+    # A kernel log names a GPU without its function.
+    named = {gpu.partition(".")[0] for gpu in one.names.get("gpus", "").split()}
+    return bool(named) and cause.subject.gpu.partition(".")[0] not in named
 
 
 def _same(cause: Subject, one: Subject) -> bool:
@@ -207,12 +209,15 @@ def _joined(rows: Sequence[Observed], wider: Sequence[Observed]) -> Observed:
     """Return the findings as one, with the evidence of all of the same subject."""
     evidence = "; ".join(dict.fromkeys(one.evidence for one in rows if one.evidence))
     first = rows[0]
+    gpus = dict.fromkeys(gpu for one in rows for gpu in one.names.get("gpus", "").split())
+    names = {name: value for one in reversed(rows) for name, value in one.names.items()}
     return replace(
         first,
         severity=min((one.severity for one in (*rows, *wider)), key=SEVERITIES.index),
         source=min((one.source for one in (*rows, *wider)), key=LAYERS.index),
         evidence=evidence[:_MOST_EVIDENCE],
         next_step=first.next_step or next((one.next_step for one in wider), ""),
+        names={**names, "gpus": " ".join(gpus)} if gpus else names,
     )
 
 

@@ -95,8 +95,18 @@ def _observed(finding: Object, subject: Subject, severity: Any, source: str) -> 
         subject,
         row.severity if row and row.severity else given,
         source,
-        *(safe_text(finding.get(name)) for name in ("cause", "evidence", "next_step")),
+        safe_text(finding.get("cause")),
+        safe_text(finding.get("evidence")),
+        safe_text(finding.get("next_step")),
+        names=_names(finding.get("names")),
+        template=safe_text(finding.get("template")),
     )
+
+
+def _names(given: Any) -> dict[str, str]:
+    """Return the names in the texts of a finding."""
+    found = given if isinstance(given, Mapping) else {}
+    return {safe_text(name): safe_text(value) for name, value in found.items() if value}
 
 
 def safe_text(value: Any) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._hardware.vendors import gpu_vendors
+from .data import CAUSES
 
 #: Each variable with its default.
 SWITCHES: Mapping[str, bool] = {
@@ -25,28 +26,51 @@ _BY_VENDOR = {"nvidia": "nvidia_driver_enabled", "amd": "amd_driver_enabled"}
 _LOAD = "nvidia_driver_load"
 # What only loads a driver that is installed.
 _LOADS = frozenset({"driver_not_loaded", "module_not_loaded"})
+# What the role may mend, so that there is no fix to copy.
+_BY_ROLE = frozenset({"gpu_not_bound", "module_not_loaded"})
 _DRIVER_RUN = re.compile(r"kubegpu\.nodes\.site\b(?=.* --tags driver\b)", re.DOTALL)
-_DRIVER_STEP = re.compile(r"\brole nvidia_driver\b|\bnvidia_driver does it\b")
-_SWITCH = re.compile(rf"\b({'|'.join(SWITCHES)}): true, ")
 _BY_CONTAINER = "A driver container manages the driver, such as the GPU operator's: change it there"
 _OR_BRANCH = "or nvidia_driver_branch"
 
 
 def switched_off(
-    code: str, facts: Mapping[str, Any] | None, switches: Mapping[str, bool], cause: str = ""
+    code: str, facts: Mapping[str, Any] | None, switches: Mapping[str, bool], vendor: str = ""
 ) -> str:
     """Return the variable with which site changes nothing of the finding; empty if there is none.
 
     :param switches: the values of the host, by name; a variable that is not there is not known.
-    :param cause: the finding's cause, which names AMD's driver on a node of two vendors.
+    :param vendor: that of the finding, which can be AMD on a node of two vendors.
     """
     vendors = gpu_vendors((facts or {}).get("gpus") or ())
-    vendor = "amd" if "amdgpu" in cause and "amd" in vendors else next(iter(vendors), "nvidia")
+    vendor = vendor if vendor in vendors else next(iter(vendors), "nvidia")
     names = [_BY_VENDOR.get(vendor, "")]
     driver = (facts or {}).get("driver") or {}
     if vendor == "nvidia" and code in _LOADS and driver.get("installed"):
         names.append(_LOAD)
     return next((name for name in names if switches.get(name) is False), "")
+
+
+def _runs(code: str, fix: str) -> bool:
+    """Return whether the role of the driver fixes a finding."""
+    if code in _BY_ROLE:
+        return True
+    row = CAUSES.get(code)
+    return bool(_DRIVER_RUN.search(fix) or (row and _DRIVER_RUN.search(row.fix)))
+
+
+def switch_of(
+    code: str,
+    fix: str,
+    step: str,
+    facts: Mapping[str, Any] | None,
+    switches: Mapping[str, bool],
+    vendor: str = "",
+) -> str:
+    """Return the variable that :func:`with_switch` puts into a fix; empty if none."""
+    container = ((facts or {}).get("driver") or {}).get("container")
+    if container or not switches or not _runs(code, fix) or _is_of(facts, "intel"):
+        return ""
+    return switched_off(code, facts, switches, vendor)
 
 
 def with_switch(
@@ -55,21 +79,19 @@ def with_switch(
     step: str,
     facts: Mapping[str, Any] | None,
     switches: Mapping[str, bool],
-    cause: str = "",
+    vendor: str = "",
 ) -> tuple[str, str]:
     """Return fix and next step of a finding, beginning with the variable that has to change."""
     runs = _DRIVER_RUN.search(fix)
     container = ((facts or {}).get("driver") or {}).get("container")
-    if container and (runs or _DRIVER_STEP.search(step)):
+    if container and _runs(code, fix):
         # site refuses the host.
         told = step if step.startswith(_BY_CONTAINER) else f"{_BY_CONTAINER} ({container}). {step}"
         return ("" if runs else fix), told
-    if not switches or not (runs or _DRIVER_STEP.search(step)):
-        return fix, step
-    if _is_of(facts, "intel"):
+    if switches and runs and _is_of(facts, "intel"):
         # No role of this collection installs its driver.
-        return ("" if runs else fix), step
-    name = switched_off(code, facts, switches, cause)
+        return "", step
+    name = switch_of(code, fix, step, facts, switches, vendor)
     if not name:
         return fix, step
     # The layer of a verification may have it already.
@@ -92,12 +114,6 @@ def reason(name: str) -> str:
         f"The driver is not managed ({name}: false): set it to true, or change the driver by what "
         "manages it."
     )
-
-
-def switch_in(fix: str) -> str:
-    """Return the variable that :func:`switch_on` has put into a fix; empty if there is none."""
-    found = _SWITCH.search(fix)
-    return found[1] if found else ""
 
 
 def _is_of(facts: Mapping[str, Any] | None, vendor: str) -> bool:

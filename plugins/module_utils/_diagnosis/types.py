@@ -42,7 +42,9 @@ class Cause:
 
     :param because: layers and codes whose errors explain this finding. A cause explains only
         findings of later rows.
-    :param fix: a command or variables; names in braces are those of the subject.
+    :param fix: a command or variables, with names in braces: ``limit`` is the host where several
+        can stand with commas, ``host`` one of them, ``reboot`` how it is rebooted, ``namespace``
+        and ``name`` the pod; others are those of the finding, without which it has no fix.
     :param severity: instead of that of the finding.
     :param pod_fix: instead of ``fix`` where the finding is about a pod of a user.
     """
@@ -70,6 +72,9 @@ class Observed:
     cause: str
     evidence: str = ""
     next_step: str = ""
+    #: The names that were put into its texts, and the next step without them (``Finding``).
+    names: Mapping[str, str] = field(default_factory=dict, compare=False)
+    template: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -121,4 +126,6 @@ class Diagnosis:
             "fix": self.fix,
             "confidence": self.confidence,
             "follows": list(self.follows),
+            **({"names": dict(one.names)} if one.names else {}),
+            **({"template": one.template} if one.template else {}),
         }

@@ -44,7 +44,7 @@ def plan_amd_driver(node: Mapping[str, Any], request: AmdDriverRequest) -> AmdDr
         return AmdDriverPlan("none", reasons=("No AMD GPU of this node is for containers.",))
     refusal = _refusal(node, request)
     if refusal:
-        return AmdDriverPlan.refused([refusal.line])
+        return AmdDriverPlan.refused(refusal)
     wanted = _wanted(node, request)
     action, package_step = _packages(node, request, wanted)
     repository, repository_step = _repository(node, request)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .._core.errors import KubegpuError
+from .._core.failure import parts
 from .._core.printable import printable
 from .._core.steps import Step
 from .._nvidia.runfile import shown_runfile
@@ -95,13 +97,20 @@ class Plan:
     reboot: Mapping[str, Any] = field(default_factory=lambda: {"required": False, "reason": ""})
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
+    # What is refused, with cause, evidence and next step of each.
+    refusals: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def refused(cls, error: KubegpuError) -> Plan:
+        """Return the plan of a node that is refused."""
+        return cls("refuse", reasons=tuple(str(error).splitlines()), refusals=(parts(error),))
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values, without secrets."""
         data = asdict(self)
         data["runfile"] = shown_runfile(self.runfile)
-        for name in ("obsolete", "steps", "reasons", "warnings"):
+        for name in ("obsolete", "steps", "reasons", "refusals", "warnings"):
             data[name] = list(data[name])
         for name in ("reasons", "warnings"):
             data[name] = [printable(text) for text in data[name]]

@@ -467,32 +467,14 @@ STATUS_FINDINGS = {
     ),
 }
 
-#: Lines of NVIDIA's driver in the kernel's log, beside Xids, that the known errors have a row for.
-DRIVER_MESSAGES = (
-    "fallen off the bus",
-    "RmInitAdapter failed!",
-    "rm_init_adapter failed",
-    "Cannot initialize GSP firmware RM",
-    "This PCI I/O region assigned to your NVIDIA device is invalid",
-    "NVIDIA probe routine was not called for",
-    "NVIDIA probe routine failed for",
-    "None of the NVIDIA devices were initialized",
-)
 #: The drivers of AMD and Intel, and words in their lines about a fault; the first one counts.
 KERNEL_DRIVERS = ("amdgpu", "i915", "xe", "habanalabs")
-KERNEL_WORDS = (
-    "Direct firmware load",
-    "not properly supported",
-    "Fatal error during GPU init",
-    "uncorrectable",
-    "GPU reset",
-    "GPU HANG",
-    "wedged",
-    "coredump",
-    "*ERROR*",
-)
 #: Names with which tasks of NVIDIA's driver and its programs begin.
 NVIDIA_TASKS = ("nvidia", "nv_", "nvgpu", "dcgm", "nv-")
+
+#: Processes of one name that have an Xid of programs on one GPU, from which on the GPU is tested. A
+#: choice of this collection.
+MOST_JOBS = 4
 
 #: Seconds after an Xid in which others of the same GPU belong to it. A choice of this collection.
 FOLLOWS_WITHIN = 60

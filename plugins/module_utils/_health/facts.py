@@ -267,7 +267,7 @@ def read_logs(
             (
                 "kernel logs of earlier boots",
                 f"{len(logs)} of {request.boots} boots were read: the node keeps no more (a "
-                "persistent journal keeps them), or the time was over",
+                "persistent journal does), or the time limit was reached",
             )
         )
     return tuple(events), tuple(logs), unseen

@@ -16,10 +16,10 @@ from .._hardware.vendors import DRIVERS, container_gpus, gpu_vendors
 from .._hardware.vgpu_licence import UNLICENSED
 from .._host.bounded import Hang
 from .._known_faults.blocked import find_blocked
-from .._known_faults.codes import VGPU_BRANCH
+from .._known_faults.codes import GPU_UNSUPPORTED, VGPU_BRANCH, WRONG_MODULES
 from .._known_faults.common import VGPU_UNLICENSED, driver_hangs
-from .._known_faults.drm_log import kernel_findings
-from .._known_faults.explain import explain, explain_one
+from .._known_faults.drm_events import STARTS, is_covered
+from .._known_faults.explain import explain
 from .._known_faults.licence import licence_fault
 from .._known_faults.predicates import partial
 from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
@@ -45,6 +45,15 @@ _WIDTH_STEP = (
 )
 _BROKEN_STEP = "Check nvidia-smi -q for this GPU and dmesg | grep -i -e NVRM -e Xid."
 _LOST = "GPU is lost"
+_NOT_STARTED = ("gpu_init_failed", "gpu_probe_failed", "driver_message")
+# What says why a GPU did not start.
+_WHY_NOT_STARTED = (
+    VGPU_BRANCH,
+    GPU_UNSUPPORTED,
+    WRONG_MODULES,
+    "gsp_firmware_failed",
+    "bar_not_assigned",
+)
 
 
 def judge(node: Node, request: Request) -> list[Judged]:
@@ -63,14 +72,13 @@ def judge(node: Node, request: Request) -> list[Judged]:
 
 
 def _without_consequences(found: Sequence[Judged]) -> list[Judged]:
-    """Return the findings without failed starts of a GPU that refuses the guest's driver."""
-    refused = {one.address for one in found if one.finding.code == VGPU_BRANCH}
-    return [
-        one
-        for one in found
-        if one.finding.code not in ("gpu_init_failed", "gpu_probe_failed")
-        or one.address not in refused
-    ]
+    """Return the findings without failed starts of a GPU of which another finding says why."""
+    told = {one.address for one in found if one.finding.code in _WHY_NOT_STARTED}
+
+    def is_told(one: Judged) -> bool:
+        return bool(told if not one.address else told & {one.address, ""})
+
+    return [one for one in found if one.finding.code not in _NOT_STARTED or not is_told(one)]
 
 
 def _place(one: Judged) -> tuple[Any, ...]:
@@ -416,7 +424,6 @@ def _other_events(node: Node) -> list[Judged]:
     all_answer = node.smi.status == ANSWERED and answered.issuperset(
         gpu.address for gpu in _of_nvidia(node)
     )
-    addresses = {gpu.address for gpu in node.gpus}
     for event in node.events:
         if event.boot != 0:
             continue
@@ -427,9 +434,7 @@ def _other_events(node: Node) -> list[Judged]:
             found.append(_mismatch(event, node.smi.status))
         elif event.kind == "hung_task":
             found.append(_hung_task(event))
-        elif event.kind == "kernel_driver" and event.address in addresses:
-            found.append(_kernel_driver(event))
-    return found
+    return [*found, *_kernel_drivers(node)]
 
 
 def _of_event(finding: Finding, severity: str, event: Event) -> Judged:
@@ -440,18 +445,19 @@ def _of_event(finding: Finding, severity: str, event: Event) -> Judged:
 
 
 def _driver_event(event: Event, works: bool) -> Judged:
-    """Return what NVIDIA's driver said of a GPU; it is over if the GPU answers now."""
-    otherwise = Finding(
-        "driver_message",
-        f"NVIDIA's driver said: {event.variant}.",
-        next_step="Check: dmesg | grep -i -e NVRM -e Xid.",
+    """Return what NVIDIA's driver said of a GPU; a failed start is over if it answers now."""
+    found = explain(event.sample)
+    finding = next((one for one in found if one.code == event.variant), found[0])
+    remains = finding.code == "driver_oops" or (
+        finding.code == "gpu_needs_reset" and not event.address
     )
-    finding = explain_one(event.sample, otherwise)
-    return _of_event(finding, INFO if works else ERROR, event)
+    severity = finding.severity if remains or not works else INFO
+    return _of_event(finding, severity, event)
 
 
 def _mismatch(event: Event, status: str) -> Judged:
-    (finding,) = explain("NVRM: API mismatch")[:1]
+    seen = {"driver_agrees": status == ANSWERED, "module_of_disk_loaded": False}
+    (finding,) = explain("NVRM: API mismatch", seen=seen)[:1]
     if status == ANSWERED:
         who = f" ({', '.join(event.programs)})" if event.programs else ""
         finding = replace(
@@ -476,15 +482,31 @@ def _hung_task(event: Event) -> Judged:
     return _of_event(finding, WARNING, event)
 
 
-def _kernel_driver(event: Event) -> Judged:
-    known = kernel_findings([event.sample])
-    if known:
-        return _of_event(known[0], WARNING, event)
-    driver = event.variant.partition(":")[0]
-    finding = Finding(
-        "kernel_driver_errors",
-        f"The driver {driver} reported errors of GPU {event.address} since boot.",
-        next_step=f"Check dmesg | grep {event.address}; update the kernel and the firmware of "
-        "the card, and have the card checked if it continues.",
-    )
-    return _of_event(finding, WARNING, event)
+def _kernel_drivers(node: Node) -> list[Judged]:
+    """Return what the drivers of AMD and Intel said of their GPUs since boot."""
+    gpus = {gpu.address: gpu for gpu in node.gpus if gpu.vendor != "nvidia"}
+    events = [event for event in node.events if event.kind == "kernel_driver" and event.boot == 0]
+    codes: dict[str, set[str]] = {}
+    for event in events:
+        codes.setdefault(_gpu_of(event, gpus), set()).add(event.variant)
+    return [
+        _kernel_driver(replace(event, address=_gpu_of(event, gpus)), gpus)
+        for event in events
+        if _gpu_of(event, gpus) in gpus
+        and not is_covered(event.variant, frozenset(codes[_gpu_of(event, gpus)]))
+    ]
+
+
+def _gpu_of(event: Event, gpus: Mapping[str, PciGpu]) -> str:
+    """Return the GPU of an event; a line without an address is of the only one."""
+    return next(iter(gpus)) if not event.address and len(gpus) == 1 else event.address
+
+
+def _kernel_driver(event: Event, gpus: Mapping[str, PciGpu]) -> Judged:
+    found = explain(event.sample)
+    finding = next((one for one in found if one.code == event.variant), found[0])
+    severity = finding.severity
+    if event.variant in STARTS and gpus[event.address].kernel_driver:
+        # The driver serves the GPU all the same, without a part of its functions.
+        severity = WARNING
+    return _of_event(finding, severity, event)

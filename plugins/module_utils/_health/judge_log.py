@@ -17,12 +17,13 @@ from dataclasses import replace
 
 from .._core.finding import Finding
 from .._known_faults.explain import explain
-from .._nvidia.xids import XIDS, Xid, in_line, look_up, sxid_severity
+from .._nvidia.xids import XIDS, Xid, in_line, look_up
 from .._nvidia.xids_data import ERROR, FOLLOW, INFO, PROGRAM, RECOVERY, WARNING
-from .data import FOLLOWERS, FOLLOWS_WITHIN, RECOVERY_ACTIONS, RECOVERY_XID
+from .data import FOLLOWERS, FOLLOWS_WITHIN, MOST_JOBS, RECOVERY_ACTIONS, RECOVERY_XID
 from .types import Event, Judged, shown_time
 
 _NEW_ACTION = re.compile(r"\bto 0x[0-9a-fA-F]{1,8} \((?P<action>[^)\n]{1,60})\)")
+_PREVIOUS = re.compile(r"\bcaused by previous Xid (?P<number>\d{1,4})\b")
 _AGAIN_STEP = (
     "The card, its seat, its power or its cooling is the likely cause. Drain the node, check them, "
     "run dcgmi diag, and have the card replaced if it comes again."
@@ -103,10 +104,12 @@ def _follows(row: Xid) -> bool:
 
 def _leader(event: Event, leaders: Sequence[Event], rows: Mapping[Event, Xid]) -> Event | None:
     """Return the Xid of the same GPU shortly before the event; the worst of several."""
+    named = _PREVIOUS.search(event.sample)
     before = [
         leader
         for leader in leaders
-        if None in (event.first, event.last, leader.first, leader.last)
+        if (named and leader.number == int(named["number"]))
+        or None in (event.first, event.last, leader.first, leader.last)
         or (
             (leader.first or 0.0) <= (event.first or 0.0)
             and (event.last or 0.0) <= (leader.last or 0.0) + FOLLOWS_WITHIN
@@ -128,11 +131,11 @@ def _judged(event: Event, row: Xid) -> Judged:
         finding = replace(finding, next_step=row.next_step)
     elif row.action == RECOVERY:
         severity = RECOVERY_ACTIONS.get(recovery_action(event), ERROR)
-    elif row.action == PROGRAM and len(event.programs) > 1:
+    elif row.action == PROGRAM and _by_several(event):
         severity = WARNING
         finding = replace(
             finding,
-            cause=f"{finding.cause} Several programs had it: {', '.join(event.programs)}.",
+            cause=f"{finding.cause} {_by_several(event)}",
             next_step="Run dcgmi diag on this GPU when the node is free: usually one program is "
             "at fault, but several point to the GPU.",
         )
@@ -144,6 +147,16 @@ def _judged(event: Event, row: Xid) -> Judged:
         event.count,
         event.last,
     )
+
+
+def _by_several(event: Event) -> str:
+    """Return who had an Xid, if several programs or jobs had it on the same GPU."""
+    if len(event.programs) > 1:
+        return f"Several programs had it: {', '.join(event.programs)}."
+    if len(event.processes) < MOST_JOBS or len(event.places) > 1:
+        return ""
+    where = f", all of them in {event.places[0]}" if event.places else ""
+    return f"{len(event.processes)} processes or more had it{where}."
 
 
 def _recovered(one: Judged, recovery: Event) -> Judged:
@@ -203,17 +216,11 @@ def judge_switches(events: Sequence[Event]) -> list[Judged]:
     for event in events:
         if event.kind != "sxid" or event.boot != 0:
             continue
-        otherwise = Finding(
-            "nvswitch_event",
-            f"The NVSwitch {event.address} had an error (SXid {event.number}).",
-            next_step="Check the log of the fabric manager (/var/log/fabricmanager.log); what "
-            "the number means, its user guide says (appendix D).",
-        )
-        finding = next(iter(explain(event.sample)), otherwise)
+        finding = explain(event.sample)[0]
         found.append(
             Judged(
                 replace(finding, evidence=describe(event)),
-                sxid_severity(event.number, event.sample),
+                finding.severity,
                 event.address,
                 (),
                 event.count,

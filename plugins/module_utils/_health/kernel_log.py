@@ -5,8 +5,10 @@
 """Read the lines of the kernel's log that tell of GPUs, and count equal ones. Pure.
 
 The log is read in parts, of any length and in any order, and memory is bounded: what is kept
-depends on the number of devices and kinds of messages, not on the number of lines. Each line is
-read for itself, so that any order of them gives the same events.
+depends on the number of devices and kinds of messages, not on the number of lines. Each message is
+read for itself, so that any order of them gives the same events; lines with an indented NVRM and
+without a time stamp belong to the message before them. What a message of a driver means is asked of
+the known faults.
 """
 
 from __future__ import annotations
@@ -14,11 +16,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from .._core.printable import printable
 from .._core.redact import redact
+from .._known_faults.codes import MISMATCH
+from .._known_faults.drm_events import code_of
+from .._known_faults.explain import explain
 from .._nvidia.xids import needs_nothing
-from .data import DRIVER_MESSAGES, KERNEL_DRIVERS, KERNEL_WORDS, NVIDIA_TASKS, RECOVERY_XID
+from .data import KERNEL_DRIVERS, NVIDIA_TASKS, RECOVERY_XID
 from .types import Event
 
 #: Names of programs, MIG instances and versions that are kept of an event.
@@ -29,9 +35,10 @@ _MOST_LINE = 4096
 _MOST_SAMPLE = 300
 # What a line of interest has in it.
 _MARKS = re.compile(
-    rb"NVRM: |SXid \(|blocked for more than|(?:%s) [0-9a-f]{4,8}:"
-    % "|".join(KERNEL_DRIVERS).encode()
+    rb"NVRM: |SXid \(|blocked for more than|RIP: |(?:nvidia|%s) [0-9a-f]{4,8}:|\[drm:\w"
+    rb"|: probe of " % "|".join(KERNEL_DRIVERS).encode()
 )
+_CONTINUED = re.compile(rb"\s{2,80}NVRM: ")
 # journalctl -o short-unix and dmesg. A line of a message with several has neither.
 _STAMP = re.compile(
     r"(?:<\d{1,3}>)?(?:(?P<unix>\d{1,12}\.\d{1,9}) \S{1,255} \S{1,64}: "
@@ -46,9 +53,14 @@ _SXID = re.compile(
     rf"\S{{1,40}}: SXid \((?:PCI:)?{_ADDRESS}\): (?P<number>\d{{1,6}}), (?P<text>.*)"
 )
 _PROGRAM = re.compile(r"\bname=(?P<name>[^,<>\n]{1,32})[,\n]")
+_PROCESS = re.compile(r"\bpid=(?P<pid>\d{1,10})\b")
+_PLACE = re.compile(r"\bGPC \d{1,3}, TPC \d{1,3}")
 _FATAL = re.compile(r"\b(?P<not>non-?)?fatal\b", re.IGNORECASE)
 _NVLINK5 = range(144, 151)
-_GPU = re.compile(rf"\b(?:GPU |PCI:){_ADDRESS}")
+_GPU = re.compile(rf"\b(?:GPU |PCI:|nvidia ){_ADDRESS}")
+_FAULT = re.compile(r"NVRM: |RIP: .{1,120}\[nvidia|nvidia [0-9a-f]{4,8}:")
+_NUMBERS = re.compile(r"(?<![A-Za-z])\d+")
+_MOST_MEANINGS = 4096
 # Since 595 the client is named, and its version is in the next line.
 _CLIENT = re.compile(r"NVRM: API mismatch: the client(?: '(?P<name>[^'\n]{0,64})')?")
 _CLIENT_VERSION = re.compile(
@@ -58,8 +70,8 @@ _MODULE_VERSION = re.compile(
     r"NVRM: this kernel module has the version (?P<version>\d[\w.]{0,38}\w)"
 )
 _KERNEL = re.compile(
-    rf"\b(?P<driver>{'|'.join(KERNEL_DRIVERS)}) "
-    r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): "
+    rf"\b(?:{'|'.join(KERNEL_DRIVERS)})(?:(?:: probe of)? "
+    r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|\]\] )"
 )
 _TASK = re.compile(r"INFO: task (?P<name>[^:\n]{1,64}):\d+ blocked for more than ")
 
@@ -78,6 +90,8 @@ class _Note:
     programs: tuple[str, ...] = ()
     instances: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
     counts: bool = True
 
 
@@ -92,12 +106,16 @@ class _Tally:
     programs: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)
     versions: set[str] = field(default_factory=set)
+    processes: set[str] = field(default_factory=set)
+    places: set[str] = field(default_factory=set)
 
     def add(self, note: _Note, time: float | None, line: str) -> None:
         for kept, names in (
             (self.programs, note.programs),
             (self.instances, note.instances),
             (self.versions, note.versions),
+            (self.processes, note.processes),
+            (self.places, note.places),
         ):
             for name in names:
                 _add_name(kept, printable(name))
@@ -134,6 +152,7 @@ class KernelLog:
         self.boot = boot
         self._booted = booted
         self._rest = b""
+        self._open: tuple[str, float | None] | None = None
         self._tallies: dict[_Key, _Tally] = {}
         self._bound: _Key | None = None
         self.lines = 0
@@ -162,6 +181,7 @@ class KernelLog:
         if self._rest:
             self._line(self._rest)
             self._rest = b""
+        self._finish()
 
     def events(self) -> tuple[Event, ...]:
         """Return the events, sorted."""
@@ -177,6 +197,8 @@ class KernelLog:
                 tuple(sorted(tally.programs)),
                 tuple(sorted(tally.instances)),
                 tuple(sorted(tally.versions)),
+                tuple(sorted(tally.processes)),
+                tuple(sorted(tally.places)),
             )
             for key, tally in sorted(self._tallies.items(), key=lambda one: one[0])
             if tally.count
@@ -184,6 +206,13 @@ class KernelLog:
 
     def _line(self, raw: bytes) -> None:
         self.lines += 1
+        if self._open is not None and _CONTINUED.match(raw):
+            line, time = self._open
+            if len(line) < _MOST_LINE:
+                more = raw[:_MOST_LINE].decode("utf-8", "replace").strip()
+                self._open = (f"{line}\n{more}", time)
+            return
+        self._finish()
         if not _MARKS.search(raw, 0, _MOST_LINE):
             return
         line = raw[:_MOST_LINE].decode("utf-8", "replace")
@@ -195,7 +224,13 @@ class KernelLog:
                 time = float(stamp["unix"])
             elif self._booted is not None:
                 time = self._booted + float(stamp["up"])
-        self._message(line.strip(), time)
+        self._open = (line.strip(), time)
+
+    def _finish(self) -> None:
+        """Count the message whose lines are complete."""
+        if self._open is not None:
+            self._message(*self._open)
+            self._open = None
 
     def _message(self, line: str, time: float | None) -> None:
         for note in _notes(line):
@@ -230,6 +265,7 @@ def _notes(line: str) -> Iterator[_Note]:
     if xid:
         number = int(xid["number"])
         program = _PROGRAM.search(xid["text"])
+        process, place = _PROCESS.search(xid["text"]), _PLACE.search(xid["text"])
         yield _Note(
             (
                 "xid",
@@ -239,6 +275,8 @@ def _notes(line: str) -> Iterator[_Note]:
             ),
             (program["name"],) if program else (),
             (xid["instance"].strip(),) if xid["instance"] else (),
+            processes=(process["pid"],) if process else (),
+            places=(place.group(),) if place else (),
         )
         return
     sxid = _SXID.match(line)
@@ -247,14 +285,14 @@ def _notes(line: str) -> Iterator[_Note]:
             ("sxid", address_of(sxid["address"]), int(sxid["number"]), _fatal(sxid["text"]))
         )
         return
-    if line.startswith("NVRM: "):
+    if _FAULT.match(line):
         yield from _driver(line)
         return
     kernel = _KERNEL.search(line)
-    fault = next((word for word in KERNEL_WORDS if word in line), None)
-    if kernel and fault:
-        what = f"{kernel['driver']}: {fault}"
-        yield _Note(("kernel_driver", address_of(kernel["address"]), 0, what))
+    code = code_of(line[:_MOST_SAMPLE]) if kernel else ""
+    if kernel and code:
+        address = address_of(kernel["address"]) if kernel["address"] else ""
+        yield _Note(("kernel_driver", address, 0, code))
     task = _TASK.search(line)
     if task and task["name"].startswith(NVIDIA_TASKS):
         yield _Note(("hung_task", "", 0, ""), (task["name"],))
@@ -266,14 +304,25 @@ def _driver(line: str) -> Iterator[_Note]:
     client = _CLIENT.match(line)
     if client:
         yield _Note(key, (client["name"],) if client["name"] else ())
-    for pattern, what in ((_CLIENT_VERSION, "libraries"), (_MODULE_VERSION, "module")):
-        version = pattern.match(line)
-        if version:
-            yield _Note(key, versions=(f"{what} {version['version']}",), counts=False)
-    message = next((one for one in DRIVER_MESSAGES if one in line), None)
-    if message is not None:
+    for part in line.split("\n"):
+        for pattern, what in ((_CLIENT_VERSION, "libraries"), (_MODULE_VERSION, "module")):
+            version = pattern.search(part)
+            if version:
+                yield _Note(key, versions=(f"{what} {version['version']}",), counts=False)
+    code = "" if client else _meaning(_NUMBERS.sub(_zeros, line[:_MOST_SAMPLE]))
+    if code:
         gpu = _GPU.search(line)
-        yield _Note(("driver", address_of(gpu["address"]) if gpu else "", 0, message))
+        yield _Note(("driver", address_of(gpu["address"]) if gpu else "", 0, code))
+
+
+def _zeros(number: re.Match[str]) -> str:
+    return "0" * len(number.group())
+
+
+@lru_cache(maxsize=_MOST_MEANINGS)
+def _meaning(line: str) -> str:
+    """Return the code of what a message means; of those that differ in numbers only, once."""
+    return next((one.code for one in explain(line) if one.code != MISMATCH), "")
 
 
 def _variant(number: int, text: str) -> str:

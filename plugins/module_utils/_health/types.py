@@ -103,10 +103,13 @@ class Event:
     :param boot: 0 is the present one, -1 the one before.
     :param kind: ``xid``, ``sxid``, ``driver`` (other lines of NVIDIA's driver), ``mismatch``
         (libraries of another version), ``kernel_driver`` (of AMD and Intel) or ``hung_task``.
-    :param variant: what else tells lines apart: fatal or not, or the message.
+    :param variant: what else tells lines apart: fatal or not, or the code of what the message
+        means.
     :param first: Unix time, as ``last``; None where no line has a time.
     :param sample: the latest of the lines.
     :param programs: names of programs in the lines, at most :data:`.kernel_log.MOST_NAMES`.
+    :param processes: numbers of processes in the lines; as many at most.
+    :param places: parts of the GPU that the lines name, such as ``GPC 3, TPC 1``.
     :param versions: versions of libraries and of the module, for ``mismatch``.
     """
 
@@ -122,6 +125,8 @@ class Event:
     programs: tuple[str, ...] = ()
     instances: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

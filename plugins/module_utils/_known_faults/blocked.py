@@ -45,6 +45,7 @@ def module_blocked(vendor: str, blocks: Sequence[Mapping[str, str]], modules: st
         f"{NAMES[vendor]}'s driver is not loaded: its kernel module ({modules}) is blocked, {how}.",
         describe_blocks(blocks),
         " ".join(filter(None, steps)),
+        {"vendor": vendor, "module": modules.split(maxsplit=1)[0]},
     )
 
 

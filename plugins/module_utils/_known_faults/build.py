@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from .._core.finding import Finding
+from .._core.finding import POSSIBLE, Finding
 from .._core.versions import upstream_numbers
 from .._distro.kernel_packages import kernel_headers
 from .._nvidia.runfile import LOG
@@ -38,6 +39,25 @@ _NO_HEADERS = re.compile(
 _BAD_BUILD = re.compile(r"Bad return status for module build on kernel: (\S+)")
 _RUNFILE_BUILD = re.compile(r"ERROR: An error occurred while performing the step")
 NO_MODULE = re.compile(r"Module (nvidia\S*) not found in directory (\S+)")
+# What nix and quotes put in front of a line.
+_PREFIX = re.compile(r"^\s{0,12}(?:[\w.-]{1,40})?> {1,2}")
+_TREE = re.compile(r"/var/lib/dkms/[\w.-]{1,80}/\d[\w.-]{1,40}")
+_VERSIONS = (
+    re.compile(r"/var/lib/dkms/[\w.-]{1,80}/(\d{3}\.[\d.]{2,12}\d)"),
+    re.compile(r"NVIDIA-Linux-[\w-]{1,20}-(\d{3}\.[\d.]{2,12}\d)"),
+    re.compile(r"nvidia-(?:open|x11)-[\d.]{1,16}-(\d{3}\.[\d.]{2,12}\d)"),
+)
+_KERNELS = (
+    re.compile(r"module build on kernel: (\S{1,80})"),
+    re.compile(r"/(?:linux|kernel)-headers-([^\s/'\"]{1,80})"),
+    re.compile(r"-linux-(\d{1,2}\.\d{1,3}[\d.]{0,8}?)-dev/"),
+    re.compile(r"/lib/modules/(\d[^\s/]{1,80})/"),
+)
+_OLDER = (
+    "",
+    "The first error stands further up in the log. If the driver is older than the kernel, take a "
+    "newer version of it that knows this kernel, or boot the kernel that was there before.",
+)
 _NO_SPACE = re.compile(r"No space left on device")
 
 
@@ -65,6 +85,37 @@ def first_error(log: str) -> str:
             if pattern.search(line):
                 return line.strip()
     return ""
+
+
+def explain_log(text: str) -> Finding:
+    """Return the finding for a build that failed, from its log or the output of an installer."""
+    log = "\n".join(_PREFIX.sub("", line) for line in text.splitlines())
+    version = _first(_VERSIONS, log)
+    kernel = _first(_KERNELS, log)
+    error = first_error(log) or find_line(log, _BAD_BUILD)
+    fix = known_fix(log, version, kernel or None, None)
+    path = _log_path(log) or _tree_log(log) or (LOG if _RUNFILE_BUILD.search(log) else "")
+    found = build_failed(
+        "DKMS" if "dkms" in log.lower() else "A build",
+        version,
+        kernel or "unknown",
+        (f"first error: {error}" if error else "the text has no error of the compiler")
+        + (f"; log: {path}" if path else ""),
+        fix=(fix.why, fix.step) if fix else _OLDER,
+        details={"kernel": kernel, "version": version, "error": error, "log": path},
+    )
+    return found if fix and fix.proven else replace(found, confidence=POSSIBLE)
+
+
+def _first(patterns: Sequence[re.Pattern[str]], log: str) -> str:
+    found = (pattern.search(log) for pattern in patterns)
+    return next((match[1] for match in found if match), "")
+
+
+def _tree_log(log: str) -> str:
+    """Return the log of a DKMS tree that a line names."""
+    match = _TREE.search(log)
+    return f"{match[0]}/build/make.log" if match else ""
 
 
 def log_kernel(log: str) -> str | None:
@@ -95,7 +146,9 @@ def known_fix(
 def _matches(fix: KnownFix, log: str) -> bool:
     match = re.search(fix.pattern, log)
     # Two searches: a single pattern would backtrack to every line of the first part.
-    return match is not None and (not fix.then or bool(re.search(fix.then, log[match.end() :])))
+    if match is None or (fix.unless and re.search(fix.unless, log)):
+        return False
+    return not fix.then or bool(re.search(fix.then, log[match.end() :]))
 
 
 def _failed_builds(evidence: Evidence) -> list[DkmsBuild]:

@@ -41,6 +41,7 @@ def find_not_loaded(node: Mapping[str, Any], vendor: str) -> Finding | None:
         f"The kernel module {wanted} is not loaded.",
         ", ".join(evidence),
         f"Load it (modprobe {DRIVERS[vendor][0]}) and check dmesg. {install_step(vendor)}",
+        {"vendor": vendor, "module": DRIVERS[vendor][0]},
     )
 
 

@@ -13,33 +13,39 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.finding import Finding
-from .._hardware.pci import generation, product
 from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
-from .._nvidia.driver_branches import GENERATIONS
-from .codes import UNKNOWN
+from .build import explain_log
+from .codes import BUILD_FAILED, GPU_UNSUPPORTED, MISMATCH, UNKNOWN
 from .common import missing_licence
 from .decide import decided, possible
+from .documents.read import of_documents
 from .driver import diagnose
 from .evidence_types import Evidence, Gpu
-from .matching import compiled, cut, evidence, filled_in, finding, groups, matches
+from .matching import (
+    all_matches,
+    compiled,
+    evidence,
+    filled_in,
+    finding,
+    groups,
+    uncovered,
+    with_covered,
+)
+from .nvidia_log import mismatch, switch_error, unsupported, xid
+from .package_lines import RELATION, relevant_lines
 from .predicates import Facts, holds
-from .rules.containers import BUSY, CUDA_CONDITION, CUDA_RUNTIME, UNSUPPORTED
+from .reader import read
+from .rules.containers import BUSY, CUDA_CONDITION, CUDA_RUNTIME
+from .rules.packages import MANAGERS
 from .rules.tables import FAILURES, SUCCESSES
+from .rules.xids import SWITCH, XID
 from .types import Rule
 
 _REQUIRE = re.compile(r"--require=(cuda\s*>=\s*\d+\.\d+)")
 _CUDA = re.compile(r"cuda\s*>=\s*(\d+\.\d+)", re.IGNORECASE)
-_GPU_LINE = re.compile(
-    r"The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]{4,16}) \(PCI ID: 10de:(?P<id>[0-9a-fA-F]{4})\)"
-)
-# What the open kernel modules say of a GPU that they do not drive; the lines begin with NVRM.
-_OPEN = re.compile(
-    r"The NVIDIA (?P<virtual>v)?GPU [^\n]{4,80}\n[^\n]{0,40}?NVRM: installed in this "
-    r"(?P<host>vGPU host )?system is not supported by\s{1,4}(?:[^\n]{0,40}?NVRM: )?open\b"
-)
-_RELEASE = re.compile(r"NVIDIA\s{1,9}(?:NVRM: )?(?P<version>\d{3}\.\d+(?:\.\d+)?) driver release")
+_MOST_LINES = 2000
 _RULES = compiled(FAILURES)
 _GOOD = tuple((row, re.compile(row.pattern)) for row in SUCCESSES)
 
@@ -58,21 +64,29 @@ def explain(
     :param seen: what the caller knows of the text, by the name of a predicate.
     :param data: the tables of CUDA.
     """
-    text = cut(text)
+    documents = of_documents(text)
+    told = "".join(f"\n{one.evidence}" for one in documents)
+    text = read(text) + told
     facts = facts or {}
     findings: dict[str, Finding] = {}
     known = seen or {}
-    found = matches(text, _RULES, lambda row: holds(row.when, facts, known) is not False)
-    for row, match, others in decided(found, facts, known):
-        one = _finding(row, match, text, facts, data)
+    # Of the general messages of one program only the first counts.
+    contexts: set[str] = set()
+    matched = all_matches(text, _RULES, lambda row: holds(row.when, facts, known) is not False)
+    for row, match, others in decided(uncovered(matched), facts, known):
+        if (row.last_resort and documents) or row.context in contexts:
+            continue
+        contexts |= {row.context} - {""}
+        one = with_covered(_finding(row, match, text, facts, data), row, matched)
         one = one if one.severity else replace(one, severity=row.severity)
         findings.setdefault(one.code, possible(one, others) if others else one)
-    return list(findings.values())
+    # What is in a document follows from what a line of it names.
+    return [*findings.values(), *(one for one in documents if one.code not in findings)]
 
 
 def successes(text: str) -> list[Finding]:
     """Return the messages of success in a text: ``plugin_registered``, ``test_passed``."""
-    text = cut(text)
+    text = read(text)
     found = ((row, pattern.search(text)) for row, pattern in _GOOD)
     return [
         Finding(row.code, filled_in(row.cause, match), evidence(text, match), details=groups(match))
@@ -106,10 +120,21 @@ def _finding(
         if driver:
             cause += f" It is {driver}, {_newest(driver, data)}."
         return Finding(row.code, cause, evidence(text, match), step)
+    if row.context == MANAGERS:
+        lines = relevant_lines(text, f"{row.pattern}|{RELATION}")
+        return replace(finding(row, match, text), evidence=lines[:_MOST_LINES])
+    if row.code == BUILD_FAILED:
+        return explain_log(text)
     if row.code == BUSY:
         return _busy(finding(row, match, text), gpus)
-    if row.code == UNSUPPORTED and not gpus:
-        return _unsupported(row, match, text, evidence(text, match))
+    if row.code == XID:
+        return xid(finding(row, match, text), text)
+    if row.code == SWITCH:
+        return switch_error(finding(row, match, text), text)
+    if row.code == MISMATCH:
+        return mismatch(finding(row, match, text), facts)
+    if row.code == GPU_UNSUPPORTED and row.driver and not gpus:
+        return unsupported(row, text, evidence(text, match))
     if row.driver:
         found = diagnose(
             Evidence(
@@ -224,88 +249,4 @@ def _gpus(gpus: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
         )
         for gpu in gpus
         if gpu["vendor"] == "nvidia"
-    )
-
-
-def _unsupported(row: Rule, match: re.Match[str], text: str, evidence: str) -> Finding:
-    """Return whether a GPU is virtual or not supported by the branch, by the PCI id in the text."""
-    place, release = _GPU_LINE.search(text), _RELEASE.search(text)
-    if not place:
-        return Finding(row.code, row.cause, evidence, row.next_step)
-    device = place["id"].lower()
-    kind = generation("nvidia", device)
-    name = product("nvidia", (device, None, None)) or "The NVIDIA GPU"
-    what = f"{name} (10de:{device}, {kind}) at {place['address'].lower()}"
-    version = release["version"] if release else None
-    details = {"address": place["address"].lower(), "device_id": device, "generation": kind}
-    by_open = _OPEN.search(text)
-    if by_open:
-        return Finding(row.code, *_by_open(by_open, what, kind, evidence), details)
-    first, last = (GENERATIONS[kind].get(end) for end in ("first", "last"))
-    driver = f"driver {version}" if version else "the driver that is loaded"
-    branch = int(version.partition(".")[0]) if version else None
-    if last and (branch is None or branch > int(last)):
-        return Finding(
-            row.code,
-            f"{driver[:1].upper()}{driver[1:]} does not support {what}: {last} is the last branch "
-            "for it.",
-            evidence,
-            f"Install a driver of branch {last} (nvidia_driver_branch: {last}).",
-            details,
-        )
-    if first and branch is not None and branch < int(first):
-        return Finding(
-            row.code,
-            f"{driver[:1].upper()}{driver[1:]} does not support {what}: {first} is the first "
-            "branch for it.",
-            evidence,
-            f"Install a driver of branch {first} or later (nvidia_driver_branch).",
-            details,
-        )
-    if not first or branch is None:
-        return Finding(row.code, row.cause, evidence, row.next_step, details)
-    return Finding(
-        row.code,
-        f"{driver[:1].upper()}{driver[1:]} refuses {what}, a generation that its branch serves: "
-        "most likely this machine is a guest and has a virtual GPU, which wants a GRID driver of "
-        "its host's branch.",
-        evidence,
-        "Run kubegpu.nodes.plan for this node: it says whether the GPU is a virtual one and which "
-        "driver the host has. If it is a whole one, take a newer version of the branch.",
-        details,
-    )
-
-
-def _by_open(match: re.Match[str], what: str, kind: str, evidence: str) -> tuple[str, str, str]:
-    """Return cause, evidence and next step if the open kernel modules reject a GPU."""
-    if match["virtual"]:
-        return (
-            f"{what} is a virtual GPU of this guest, which these open kernel modules do not drive.",
-            evidence,
-            "Install the GRID driver of the host's branch, with the proprietary modules where this "
-            "generation needs them (nvidia_driver_kernel_module: proprietary).",
-        )
-    if match["host"]:
-        return (
-            f"{what} is in a host of virtual GPUs, where these open kernel modules do not drive "
-            "it.",
-            evidence,
-            "Install the vGPU manager of NVIDIA's licence portal on this host; it is not a "
-            "driver for containers.",
-        )
-    last = GENERATIONS[kind].get("last")
-    if not last:
-        return (
-            f"The open kernel modules found no GSP in {what}, or the GPU does not answer on the "
-            "bus.",
-            evidence,
-            "Power the machine off and on, and see that the GPU is seated and powered. If it is "
-            "older than Turing, install the proprietary modules (nvidia_driver_kernel_module: "
-            "proprietary).",
-        )
-    return (
-        f"{what} has no GSP, and the open kernel modules cannot drive it.",
-        evidence,
-        f"Install the proprietary modules of branch {last}, the last one for it "
-        f"(nvidia_driver_kernel_module: proprietary, nvidia_driver_branch: {last}).",
     )

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from .._core.finding import Finding, Subject
+from .reader import near_address
 from .types import Rule
 
 _MOST_EVIDENCE = 320
-_MOST_TEXT = 256 * 1024
 _BEFORE = 80
+_MOST_QUOTED = 4
 
 Compiled = tuple[Rule, "re.Pattern[str]"]
 
@@ -42,18 +44,45 @@ def matches(
 
     :param applies: whether a row is possible by what else is known; others cover no row.
     """
+    return uncovered(all_matches(text, rules, applies))
+
+
+def all_matches(
+    text: str, rules: Sequence[Compiled], applies: Callable[[Rule], bool] = bool
+) -> list[tuple[Rule, re.Match[str]]]:
+    """Return the rows that a text has, those too that others cover."""
     found = []
+    contexts: dict[str, bool] = {"": True}
     for row, pattern in rules:
         match = pattern.search(text)
         if match and applies(row):
-            found.append((row, match))
-    covered = {code for row, _match in found for code in row.covers}
+            if row.context not in contexts:
+                contexts[row.context] = bool(re.search(row.context, text))
+            if contexts[row.context]:
+                found.append((row, match))
+    return found
+
+
+def uncovered(
+    found: Sequence[tuple[Rule, re.Match[str]]],
+) -> list[tuple[Rule, re.Match[str]]]:
+    """Return the rows of which no other row says more."""
     known = any(not row.last_resort for row, _match in found)
     return [
         (row, match)
-        for row, match in found
-        if row.code not in covered and not (known and row.last_resort)
+        for number, (row, match) in enumerate(found)
+        if not (known and row.last_resort)
+        and not any(
+            _covers(other, row, place < number) for place, (other, _one) in enumerate(found)
+        )
     ]
+
+
+def _covers(other: Rule, row: Rule, before: bool) -> bool:
+    """Return whether a row leaves another one out; of two that do so, the first one counts."""
+    if row.code not in other.covers or row.code == other.code:
+        return False
+    return before or other.code not in row.covers
 
 
 def finding(row: Rule, match: re.Match[str], text: str) -> Finding:
@@ -67,7 +96,21 @@ def finding(row: Rule, match: re.Match[str], text: str) -> Finding:
         row.severity,
         Subject(gpu=(groups(match).get("address") or "").lower()),
         fix=filled_in(row.fix, match),
+        confidence=row.confidence,
     )
+
+
+def with_covered(
+    found: Finding, row: Rule, matched: Iterable[tuple[Rule, re.Match[str]]]
+) -> Finding:
+    """Return a finding with the lines of the rows that it covers, where its row wants them."""
+    lines = [
+        evidence(match.string, match)
+        for other, match in matched
+        if row.quotes_covered and other.code in row.covers and other.code != row.code
+    ]
+    shown = list(dict.fromkeys([found.evidence, *lines]))[:_MOST_QUOTED]
+    return replace(found, evidence="; ".join(shown))
 
 
 def _outdated(row: Rule, match: re.Match[str]) -> str:
@@ -76,14 +119,13 @@ def _outdated(row: Rule, match: re.Match[str]) -> str:
     return "".join(f" These are words of {who}." for words, who in row.outdated if words in message)
 
 
-def cut(text: str) -> str:
-    """Return the end of a long text, where the error is."""
-    return text if len(text) <= _MOST_TEXT else text[-_MOST_TEXT:]
-
-
 def groups(match: re.Match[str]) -> dict[str, str]:
-    """Return the named groups that have a value."""
-    return {name: value for name, value in match.groupdict().items() if value}
+    """Return the named groups that have a value; an address also from the lines around."""
+    found = {name: value for name, value in match.groupdict().items() if value}
+    if "address" in match.re.groupindex and "address" not in found:
+        near = near_address(match.string, match.start())
+        found.update({"address": near} if near else {})
+    return found
 
 
 def filled_in(sentence: str, match: re.Match[str]) -> str:

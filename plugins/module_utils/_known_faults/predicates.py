@@ -61,6 +61,23 @@ def _driver_agrees(facts: Facts) -> Answer:
     return bool(loaded == userland)
 
 
+def _module_of_disk_loaded(facts: Facts) -> Answer:
+    """Whether the module on the disk is the loaded one, so that a reboot changes nothing."""
+    driver = _part(facts, "driver")
+    loaded, installed = driver.get("loaded"), driver.get("installed")
+    if not loaded or not installed:
+        return None
+    return bool(loaded == installed)
+
+
+def _has_nvswitch(facts: Facts) -> Answer:
+    """Whether the node has NVSwitches, or the bridges by which those of NVLink 5 are reached."""
+    counts = [facts.get(name) for name in ("nvswitches", "nvswitch_bridges")]
+    if any(counts):
+        return True
+    return None if None in counts else False
+
+
 def _unlicensed(facts: Facts) -> Answer:
     """Whether a virtual GPU of the node has no licence."""
     gpus = nvidia_gpus(facts)
@@ -74,6 +91,14 @@ def _licence(gpu: Mapping[str, Any]) -> str | None:
     return licence_state(gpu) if gpu.get("vgpu") else None
 
 
+def _no_cgroups(facts: Facts) -> Answer:
+    """Whether the toolkit leaves out the device rules of control groups, by its config.toml."""
+    config = _part(facts, "container_toolkit").get("config")
+    if config is None:
+        return None
+    return bool(config.get("nvidia-container-cli.no-cgroups", False))
+
+
 def _just_started(facts: Facts) -> Answer:
     """Only the caller knows it of a container."""
     return None
@@ -81,6 +106,9 @@ def _just_started(facts: Facts) -> Answer:
 
 PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
     "driver_agrees": _driver_agrees,
+    "module_of_disk_loaded": _module_of_disk_loaded,
+    "has_nvswitch": _has_nvswitch,
     "vgpu_unlicensed": _unlicensed,
+    "no_cgroups": _no_cgroups,
     "just_started": _just_started,
 }

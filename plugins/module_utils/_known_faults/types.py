@@ -30,7 +30,11 @@ class Rule:
         for one, it counts alone; if they decide for none, the finding is possible only and names
         the others. Empty: a rule without alternatives.
     :param fix: a command or variables.
+    :param confidence: ``possible`` where a message has several causes and no fact decides; the
+        cause names them.
+    :param context: a pattern that the text must have somewhere, too; for general messages.
     :param covers: codes that are left out if this one is found.
+    :param quotes_covered: whether the lines of those are evidence of this one.
     :param driver: whether the driver's diagnosis can find the cause in the rest of the text.
     :param last_resort: whether it applies only if nothing else is found.
     :param outdated: messages that only old releases print: pairs of a lower-case part of the
@@ -49,7 +53,10 @@ class Rule:
     when: tuple[str, ...] = ()
     family: str = ""
     fix: str = ""
+    confidence: str = ""
+    context: str = ""
     covers: tuple[str, ...] = ()
+    quotes_covered: bool = False
     driver: bool = False
     last_resort: bool = False
     outdated: tuple[tuple[str, str], ...] = ()

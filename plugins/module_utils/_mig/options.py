@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.checks import of_variable
+from .._core.errors import InputError
 from .._core.options import argument_spec, read_arguments
 from .._nvidia.compatibility import parse_driver
 from .config import read_config
@@ -31,5 +33,8 @@ def read_options(given: Mapping[str, Any]) -> Request:
     if request.config:
         read_config(request.config, request.configs)
     if request.driver_version:
-        parse_driver(request.driver_version)
+        try:
+            parse_driver(request.driver_version)
+        except InputError as error:
+            raise of_variable(f"{PREFIX}driver_version", error) from error
     return request

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.errors import KubegpuError
+from .._core.failure import parts
 from .._core.finding import Finding
 from .._core.steps import Step
 from .._nvidia.compatibility import parse_driver
@@ -84,7 +85,13 @@ def plan_mig(
         refusals += [one.error() for one in _in_cluster(plan, cluster or {})]
         if not refusals:
             return replace(plan, notes=notes)
-    return Plan("refuse", tuple(plans), reasons=tuple(map(str, refusals)), notes=notes)
+    return Plan(
+        "refuse",
+        tuple(plans),
+        reasons=tuple(map(str, refusals)),
+        refusals=tuple(map(parts, refusals)),
+        notes=notes,
+    )
 
 
 def _missing_numbers(config: str, entries: Sequence[Entry], count: int) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from .._core.failure import parts
 from .._core.finding import Finding
 from .plan import check_instances, check_pods, check_use, complete, difference
 from .record import Record
@@ -44,7 +45,11 @@ def plan_restore(
         refusals += [check_use(one, request, usage) for one in plans if one.change]
         if not any(refusals):
             return replace(plan, notes=tuple(_gone(uuid, unseen[uuid]) for uuid in unseen))
-    return Plan("refuse", reasons=tuple(one.message for one in refusals if one))
+    return Plan(
+        "refuse",
+        reasons=tuple(one.message for one in refusals if one),
+        refusals=tuple(parts(one.error()) for one in refusals if one),
+    )
 
 
 def _hidden(node: Mapping[str, Any]) -> dict[str, str]:

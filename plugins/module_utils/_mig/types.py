@@ -204,6 +204,7 @@ class Plan:
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    refusals: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def change(self) -> bool:
@@ -232,6 +233,7 @@ class Plan:
             "stop": list(self.stop),
             "steps": [asdict(step) for step in self.steps],
             "reasons": list(self.reasons),
+            "refusals": list(self.refusals),
             "warnings": list(self.warnings),
             "notes": list(self.notes),
         }

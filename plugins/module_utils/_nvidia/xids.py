@@ -27,6 +27,13 @@ _EXAMPLE = "Write {63: error} or {63: {severity: error, action: reset, meaning: 
 # Of NVLink errors the driver writes Nonfatal, of NVSwitches Non-fatal.
 _NON_FATAL = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
 _FATAL = re.compile(r"\bfatal\b", re.IGNORECASE)
+# NVLink 5: errors for which the catalogue goes by the Xid 154 after them (XID_154_EVAL).
+_BY_XID_154 = re.compile(
+    r"\bRLW_REMAP\b|\bRLW_SRC_TRACK\b[^(]{0,60}\(0x[0-9a-f]{8} 0x0000000[48c]", re.IGNORECASE
+)
+_LINK_EVENT = re.compile(r"\bNETIR_LINK_EVT\b[^(]{0,60}\(0x(?P<info>[0-9a-f]{8})\b", re.IGNORECASE)
+# Subcodes of it that the catalogue ignores although the line calls them fatal.
+_NO_LINK_EVENTS = (38, 40)
 _NO_ACTION = re.compile(r"\bto 0x[0-9a-f]{1,8} \(None\)", re.IGNORECASE)
 
 
@@ -122,12 +129,22 @@ def in_line(number: int, text: str, table: Mapping[int, Xid] = XIDS) -> Xid:
         return xid
     if xid.action == data.NVLINK5:
         if _NON_FATAL.search(text):
+            severity = WARNING if _BY_XID_154.search(text) else INFO
+            return replace(
+                xid, action=data.LATER if severity == WARNING else data.IGNORE, severity=severity
+            )
+        if _link_event_is_none(text):
             return replace(xid, action=data.IGNORE, severity=INFO)
         if _FATAL.search(text):
             return replace(xid, action=data.RESET, severity=ERROR)
     if xid.action == data.RECOVERY and needs_nothing(text):
         return replace(xid, action=data.IGNORE, severity=INFO)
     return xid
+
+
+def _link_event_is_none(text: str) -> bool:
+    event = _LINK_EVENT.search(text)
+    return event is not None and (int(event["info"], 16) >> 20) & 0x3F in _NO_LINK_EVENTS
 
 
 def needs_nothing(text: str) -> bool:
@@ -140,9 +157,14 @@ def numbers_of(severity: str, table: Mapping[int, Xid] = XIDS) -> tuple[int, ...
     return tuple(xid.number for xid in table.values() if xid.severity == severity)
 
 
+def sxid_next_step(severity: str) -> str:
+    """Return what to do after an error of an NVSwitch."""
+    return data.SXID_STEPS[severity]
+
+
 def sxid_severity(number: int, text: str = "") -> str:
     """Return how bad an NVSwitch's error is: by its line in the log, else by its number."""
-    if number in data.SXIDS_ALWAYS_FATAL:
+    if number in (*data.SXIDS_ALWAYS_FATAL, *data.SXIDS_STALL):
         return ERROR
     if number in data.SXIDS_NOTABLE:
         return WARNING

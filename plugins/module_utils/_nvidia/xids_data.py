@@ -36,6 +36,7 @@ SUPPORT = "support"
 MEMORY = "memory"
 NVLINK = "nvlink"
 NVLINK5 = "nvlink5"
+LATER = "later"
 RECOVERY = "recovery"
 
 # What findings about single Xids say too.
@@ -88,6 +89,12 @@ ACTIONS: dict[str, tuple[str, str, str]] = {
         WARNING,
         "Go by the line in the kernel's log: after Fatal reset the GPU, after Nonfatal nothing is "
         "to be done unless Xid 154 follows.",
+    ),
+    LATER: (
+        "XID_154_EVAL",
+        WARNING,
+        "If an Xid 154 follows, do what it names. Without one start the program again, and check "
+        "nvidia-smi nvlink -s and -e and the fabric manager's log if it comes again.",
     ),
     RECOVERY: (
         "XID_154",
@@ -180,10 +187,19 @@ SXIDS_FATAL: tuple[int, ...] = (
     *(19056, 19058, 19060, 19061, 19063, 19064, 19066, 19067, 19069, 19070, 20034, 22012),
     *(24004, 24005, 24006, 24007),
 )
+# Not called fatal, but traffic of a GPU stops, and a reset is called for.
+SXIDS_STALL: tuple[int, ...] = (12028,)
+SXID_STEPS = {
+    ERROR: "Drain the node, reset all GPUs of the board or reboot, and check the log of the fabric "
+    "manager; what the number means, its user guide says (appendix D).",
+    WARNING: "Check the log of the fabric manager (/var/log/fabricmanager.log); what the number "
+    "means, its user guide says (appendix D).",
+    INFO: "Nothing: it can be ignored unless programs fail at the same time.",
+}
 # Registers that could not be accessed, and heat, which slows the links down.
 SXIDS_NOTABLE: tuple[int, ...] = (10001, 10002, 10004)
 SXIDS_NOT_FATAL: tuple[int, ...] = (
-    *(10005, 11004, 11012, 11021, 11022, 11023, 12021, 12023, 12028, 15008, 15011, 19049, 19055),
+    *(10005, 11004, 11012, 11021, 11022, 11023, 12021, 12023, 15008, 15011, 19049, 19055),
     *(19057, 19059, 19062, 19065, 19068, 19071, 19084, 20001, 20009, 20012, 22013),
     *(24001, 24002, 24003),
 )

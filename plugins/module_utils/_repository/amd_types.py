@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
+from .._core.errors import KubegpuError
+from .._core.failure import parts
 from .._core.printable import printable
 from .._core.steps import Step
 
@@ -42,12 +44,15 @@ class AmdPlan:
     repository: Mapping[str, Any] | None = None
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
+    # What is refused, with cause, evidence and next step of each.
+    refusals: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def refused(cls: type[_Plan], reasons: Iterable[str]) -> _Plan:
+    def refused(cls: type[_Plan], error: KubegpuError) -> _Plan:
         """Return the plan of a node that is refused."""
-        return cls("refuse", reasons=tuple(reasons))
+        reason = " ".join(str(error).splitlines())
+        return cls("refuse", reasons=(reason,), refusals=(parts(error),))
 
     @property
     def work(self) -> bool:

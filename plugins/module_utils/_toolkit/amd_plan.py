@@ -34,7 +34,7 @@ def plan_amd_toolkit(node: Mapping[str, Any], request: AmdToolkitRequest) -> Amd
         return AmdToolkitPlan("none", reasons=("No AMD GPU of this node is for containers.",))
     refusal = _refusal(node, request)
     if refusal:
-        return AmdToolkitPlan.refused([refusal.line])
+        return AmdToolkitPlan.refused(refusal)
     wanted, why = _version(node, request)
     action, package_step = _packages(node, request, wanted, why)
     repository, repository_step = _repository(node, request)

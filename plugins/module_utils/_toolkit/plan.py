@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .._core.errors import InputError, Refusal
+from .._core.failure import parts
 from .._core.printable import printable
 from .._core.steps import Step
 from .._core.versions import package_numbers
@@ -69,12 +70,14 @@ class ToolkitPlan:
     converged: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
+    # What is refused, with cause, evidence and next step of each.
+    refusals: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         data = asdict(self)
-        for name in ("obsolete", "converged", "reasons", "warnings", "steps"):
+        for name in ("obsolete", "converged", "reasons", "refusals", "warnings", "steps"):
             data[name] = list(data[name])
         for name in ("reasons", "warnings"):
             data[name] = [printable(text) for text in data[name]]
@@ -143,7 +146,8 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
 
 
 def _refused(*refusals: Refusal) -> ToolkitPlan:
-    return ToolkitPlan("refuse", reasons=tuple(refusal.line for refusal in refusals))
+    reasons = tuple(refusal.line for refusal in refusals)
+    return ToolkitPlan("refuse", reasons=reasons, refusals=tuple(map(parts, refusals)))
 
 
 @dataclass(frozen=True)

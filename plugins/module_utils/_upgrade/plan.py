@@ -247,7 +247,8 @@ def _steps(plan: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _change(step: Mapping[str, Any]) -> str:
-    return " ".join(part for part in (step["step"], step["action"], step.get("detail")) if part)
+    what = " ".join(part for part in (step["action"], step.get("detail")) if part)
+    return f"{step['step']}: {what}"
 
 
 def _drain_findings(host: Host) -> Sequence[Mapping[str, Any]]:

@@ -38,6 +38,7 @@ def from_finding(
         finding.evidence,
         finding.next_step,
         subject=subject,
+        names=finding.named().get("names", {}),
     )
 
 

@@ -181,6 +181,7 @@ def _nvml(
             f"NVML lists {', '.join(str(device['uuid']) for device in devices) or 'none'}{lost}",
             "Check dmesg | grep -i -e NVRM -e Xid for the GPU that is missing: one that fell off "
             "the bus comes back by powering the node off and on.",
+            names=_gpus(missing if lost else ()),
         )
     fabric = fabric_fault(node, state.fabric)
     if fabric is not None:
@@ -230,8 +231,14 @@ def _no_nvml(
         f"The driver {node['driver']['loaded']} is loaded, but does not answer.",
         shorten(output),
         "Check: dmesg | grep -i -e NVRM -e Xid.",
+        _gpus([gpu for gpu in gpus if str(gpu["address"]) in output.lower()]),
     )
     return from_finding(NVML, explain_one(output, otherwise, {**node, "gpus": gpus}))
+
+
+def _gpus(gpus: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the GPUs that a finding names."""
+    return {"gpus": " ".join(str(gpu["address"]) for gpu in gpus)} if gpus else {}
 
 
 def _half_answer(node: Mapping[str, Any], smi: Result) -> LayerResult:
@@ -320,6 +327,7 @@ def _no_toolkit(package: str | None, state: State) -> LayerResult:
         if package
         else "Run kubegpu.nodes.site for this node: role nvidia_container_toolkit installs it "
         "and configures the runtimes.",
+        names={"package": package} if package else {},
     )
 
 

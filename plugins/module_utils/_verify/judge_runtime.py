@@ -28,6 +28,8 @@ _OF_THE_DRIVER = frozenset(
         "nvml_failed",
     }
 )
+#: A container of a test has lost nothing since it started.
+_SEEN = {"just_started": True}
 # Codes of problems in the facts that are failures of a runtime.
 _CONFIG_PROBLEMS = {
     "containerd": ("containerd_config_invalid", "cri_disabled"),
@@ -194,7 +196,7 @@ def _container_fault(
             "Raise the time limit (timeout); check that nvidia-smi answers on the node, and check "
             "the journal of the runtime.",
         )
-        return explain_one(text, otherwise, node)
+        return explain_one(text, otherwise, node, _SEEN)
     if not result.ok and container.counts_gpus and container.bare and _NO_SMI.search(text):
         return Finding(
             "nothing_injected",
@@ -213,7 +215,7 @@ def _container_fault(
             "See journalctl --unit containerd (or docker, crio) on the node, and start such a "
             "container there manually.",
         )
-        return explain_one(text, otherwise, node)
+        return explain_one(text, otherwise, node, _SEEN)
     return _wrong_output(node, container, result.stdout, text)
 
 
@@ -244,7 +246,7 @@ def _wrong_output(
             shorten(text) or "it said nothing",
             "Check what the command does in the image, and correct expect or command.",
         )
-        return explain_one(text, otherwise, node)
+        return explain_one(text, otherwise, node, _SEEN)
     return None
 
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -135,7 +136,10 @@ class LayerResult:
     next_step: str = ""
     proof: str = ""
     subject: str = ""
+    #: The names in its texts.
+    names: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def entry(self, node: str) -> dict[str, Any]:
         """Return the result as the module returns it."""
-        return {"node": node, **{name: getattr(self, name) for name in self.__dataclass_fields__}}
+        own = {"node": node, **{name: getattr(self, name) for name in self.__dataclass_fields__}}
+        return own if self.names else {name: own[name] for name in own if name != "names"}

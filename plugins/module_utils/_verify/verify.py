@@ -119,6 +119,7 @@ def first_failure(layers: list[dict[str, Any]]) -> KubegpuError:
         evidence=first["evidence"],
         next_step=first["next_step"],
         code=first["code"],
+        names=first.get("names"),
     )
 
 

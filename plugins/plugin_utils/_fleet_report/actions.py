@@ -9,23 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import (
-    HOST,
-    NODE,
-    POD,
-    general_fix,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import (
-    switch_in,
-    switch_on,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import (
-    Observed,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
     Subject,
+    general_step,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import (
+    Fix,
+    find_fix,
+    fix_of_hosts,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import switch_on
 
-from .commands import GPU, fix_of_hosts, general_step
-from .texts import ADDRESS
 from .types import SEVERITIES, Action, Affected, Cause
 
 #: A cause with the host that has it; an empty name for none.
@@ -39,48 +33,38 @@ def make_actions(found: Iterable[Found], nodes: Mapping[str, str]) -> list[Actio
 
     :param nodes: the name of the node in the cluster of each host.
     """
-    groups: dict[tuple[str, str, str, str], list[Found]] = {}
+    groups: dict[tuple[str, str, str, str], list[tuple[str, Cause, Fix]]] = {}
     for host, cause in found:
-        step = _general_step(cause, host, nodes.get(host, ""))
-        fix = _general_fix(cause, host, in_cluster=bool(nodes.get(host)))
-        groups.setdefault((cause.id, cause.severity, step, fix), []).append((host, cause))
-    actions = [_action(step, fix, group) for (_id, _severity, step, fix), group in groups.items()]
+        fix = _fix(cause, host, nodes.get(host, ""))
+        step = general_step(cause.next_step, cause.template, cause.names)
+        groups.setdefault((cause.id, cause.severity, step, fix.general), []).append(
+            (host, cause, fix)
+        )
+    actions = [_action(step, group) for (_id, _severity, step, _fix), group in groups.items()]
     return sorted(
         actions,
         key=lambda one: (SEVERITIES.index(one.severity), -_count(one), one.id, one.next_step),
     )
 
 
-def _general_fix(cause: Cause, host: str, in_cluster: bool) -> str:
-    """Return the command without names, which only those of a diagnosis have."""
+def _fix(cause: Cause, host: str, node: str) -> Fix:
+    """Return the command of a cause; only those of a diagnosis have names in it."""
+    plain = Fix(cause.fix.replace("{", "{{").replace("}", "}}"))
     if not cause.confidence or not cause.fix:
-        return cause.fix
-    kind, _space, pod = cause.subject.partition(" ")
-    subject = Subject(host, pod=pod if kind == "pod" else "")
-    texts = (cause.cause, cause.evidence, cause.next_step)
-    observed = Observed(cause.id, subject, cause.severity, "", *texts)
-    # A text may have lost what names the command.
-    general = general_fix(observed, in_cluster)
-    name = switch_in(cause.fix)
-    return switch_on(name, general) if general and name else general or cause.fix
-
-
-def _general_step(cause: Cause, host: str, node: str) -> str:
-    names = {node: NODE, host: HOST}
-    kind, _space, pod = cause.subject.partition(" ")
-    if ADDRESS.fullmatch(cause.subject):
-        names[cause.subject] = GPU
-    elif kind == "pod":
-        names |= {pod: POD, pod.rpartition("/")[2]: POD}
-    return general_step(cause.next_step, cause.cause, names)
+        return plain
+    found = find_fix(cause.id, Subject(host, pod=cause.pod), cause.names, node)
+    switch = cause.names.get("switch", "")
+    if not found.template:
+        return plain
+    return Fix(switch_on(switch, found.template), found.names) if switch else found
 
 
 def _count(action: Action) -> int:
     return len({one.node or one.subject for one in action.nodes})
 
 
-def _action(step: str, fix: str, group: Sequence[Found]) -> Action:
-    causes = [cause for _host, cause in group]
+def _action(step: str, group: Sequence[tuple[str, Cause, Fix]]) -> Action:
+    causes = [cause for _host, cause, _fix in group]
     first = causes[0]
     steps = {one.next_step for one in causes}
     return Action(
@@ -89,8 +73,8 @@ def _action(step: str, fix: str, group: Sequence[Found]) -> Action:
         # What most of them say.
         Counter(one.cause for one in causes).most_common(1)[0][0],
         first.next_step if len(steps) == 1 else step,
-        fix_of_hosts([(host, one.fix) for host, one in group], fix),
+        fix_of_hosts([fix for _host, _cause, fix in group]),
         first.confidence,
-        tuple(Affected(host, one.subject, one.cause, one.evidence) for host, one in group),
+        tuple(Affected(host, one.subject, one.cause, one.evidence) for host, one, _fix in group),
         tuple(dict.fromkeys(text for one in causes for text in one.follows)),
     )

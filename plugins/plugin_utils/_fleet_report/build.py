@@ -67,7 +67,8 @@ def build(
 def _json(value: Any) -> Any:
     """Return a dataclass as JSON values; dataclasses.asdict copies each text."""
     if is_dataclass(value):
-        return {one.name: _json(getattr(value, one.name)) for one in fields(value)}
+        shown = (one.name for one in fields(value) if one.metadata.get("shown", True))
+        return {name: _json(getattr(value, name)) for name in shown}
     if isinstance(value, Mapping):
         return {key: _json(one) for key, one in value.items()}
     if isinstance(value, tuple):

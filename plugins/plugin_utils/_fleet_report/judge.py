@@ -20,6 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import RUNTIME, Host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
+from .._report.drivers import RESTART, pending_text
 from .ended import acceptance_causes, accepted, upgrade_causes
 from .texts import mapping, sequence, text, texts
 from .types import (
@@ -38,10 +39,7 @@ from .types import (
     Source,
 )
 
-_SEEN, _NEXT = "Seen: ", "Next step: "
 _SITE = "ansible-playbook kubegpu.nodes.site"
-#: What is left after a run, by how its text begins, and the id of the cause.
-_LEFT = {"reboot": "reboot_pending", "restart": "restart_pending"}
 #: Of a diagnosis that found nothing on a host of which not all was read.
 _PARTLY = "partly read"
 
@@ -94,29 +92,50 @@ def _not_read(source: Source) -> Cause:
 
 
 def _told(failure: Object) -> Cause | None:
-    """Return the cause in the message of a failed task, by the form of the collection's errors."""
+    """Return the cause of a failed task.
+
+    A failure that is not the collection's has a message only, whose first line is the cause.
+    """
     if not failure:
         return None
-    lines = text(failure.get("message")).splitlines() or [""]
-    seen = [line[len(_SEEN) :] for line in lines if line.startswith(_SEEN)]
-    steps = [line[len(_NEXT) :] for line in lines if line.startswith(_NEXT)]
+    head, _line, rest = text(failure.get("message")).partition("\n")
+    given = bool(text(failure.get("cause")))
     refused = bool(failure.get("refused"))
     return Cause(
         "refused" if refused else "run_failed",
         WARNING if refused else ERROR,
-        lines[0],
+        text(failure.get("cause")) if given else head,
         subject=text(failure.get("task")),
-        evidence="; ".join(seen),
-        next_step=" ".join(steps),
+        evidence=text(failure.get("evidence")) if given else rest,
+        next_step=text(failure.get("next_step")) if given else "",
     )
 
 
 def _failure(source: Source) -> list[Cause]:
     told = _told(source.failure)
+    refusals = sequence(source.failure.get("refusals")) or sequence(source.plan.get("refusals"))
+    if told and source.failure.get("refused") and refusals:
+        # The task has joined their texts to one message.
+        return [
+            replace(_refusal(one, told.id), subject=text(one.get("part")) or told.subject)
+            for one in refusals
+        ]
     if told and source.verdict:
         # A diagnosis changes nothing: a part of the node was not read.
         told = replace(told, severity=WARNING)
     return [told] if told else []
+
+
+def _refusal(one: Object, code: str) -> Cause:
+    """Return the cause of a refused part or variable, whose severity is a warning."""
+    return Cause(
+        code,
+        WARNING,
+        text(one.get("cause")),
+        text(one.get("part")),
+        text(one.get("evidence")),
+        text(one.get("next_step")) or "Change the variables of this part, then plan again.",
+    )
 
 
 def _node_causes(source: Source) -> list[Cause]:
@@ -207,6 +226,9 @@ def diagnosed(one: Object) -> Cause:
         text(one.get("fix")),
         text(one.get("confidence")),
         texts(sequence(one.get("follows"))),
+        pod,
+        {text(name): text(value) for name, value in mapping(one.get("names")).items()},
+        text(one.get("template")),
     )
 
 
@@ -227,23 +249,14 @@ def _driver_loaded(facts: Mapping[str, Any]) -> bool:
 
 def _plan(source: Source) -> list[Cause]:
     """Return what the plan refuses, and that site would change the node."""
-    steps = sequence(source.plan.get("steps"))
-    refused = [one for one in steps if one.get("action") == "refused"]
-    changes = [one for one in sequence(source.plan.get("changes")) if "refused" not in text(one)]
-    found = []
-    for step in refused if not source.failure.get("refused") else ():
-        lines = text(step.get("reason")).splitlines() or ["The plan is refused."]
-        steps_after = [line[len(_NEXT) :] for line in lines if line.startswith(_NEXT)]
-        found.append(
-            Cause(
-                "plan_refused",
-                WARNING,
-                lines[0],
-                text(step.get("part")),
-                "; ".join(line for line in lines[1:] if not line.startswith(_NEXT)),
-                " ".join(steps_after) or "Change the variables of this part, then plan again.",
-            )
-        )
+    plan = source.plan
+    refused = () if source.failure.get("refused") else sequence(plan.get("refusals"))
+    found = [_refusal(one, "plan_refused") for one in refused]
+    changes = [
+        change
+        for step, change in zip(sequence(plan.get("steps")), sequence(plan.get("changes")))
+        if step.get("action") != "refused"
+    ]
     if changes and not source.applied:
         found.append(
             Cause(
@@ -261,28 +274,26 @@ def _plan(source: Source) -> list[Cause]:
 def _left(source: Source) -> list[Cause]:
     """Return what is left to be done on the node: a reboot, or the restart of a daemon."""
     found = []
-    for one in texts(source.left):
-        head, _colon, reason = one.partition(": ")
-        cause = _LEFT.get(head.partition(" ")[0])
-        if cause and reason:
-            restart = "Restart the daemon" if cause == "restart_pending" else "Reboot the node"
-            found.append(
-                Cause(
-                    cause,
-                    WARNING,
-                    f"A {head} is pending: {reason}",
-                    next_step=f"{restart} when nothing uses its GPUs; the playbook upgrade does "
-                    "it on drained nodes.",
-                )
+    for one in source.pending:
+        restart = one.get("pending") == RESTART
+        what = f"restart of {text(one.get('daemon'))}" if restart else "reboot"
+        verb = "Restart the daemon" if restart else "Reboot the node"
+        found.append(
+            Cause(
+                "restart_pending" if restart else "reboot_pending",
+                WARNING,
+                f"A {what} is pending: {text(one.get('reason'))}",
+                next_step=f"{verb} when nothing uses its GPUs; the playbook upgrade does it on "
+                "drained nodes.",
             )
+        )
     return found
 
 
 def remarks(source: Source) -> tuple[str, ...]:
     """Return what is said of a node that needs no action of its own."""
-    warnings = sequence(source.plan.get("warnings"))
-    left = [one for one in texts(source.left) if one.partition(" ")[0].rstrip(":") not in _LEFT]
-    shown = [one for one in texts(warnings) if one.partition(" ")[0].rstrip(":") not in _LEFT]
+    told = {pending_text(one) for one in (*source.pending, *sequence(source.plan.get("pending")))}
     problems = {text(one.get("cause")) for one in sequence((source.facts or {}).get("problems"))}
-    found = [one for one in dict.fromkeys((*shown, *left)) if one not in problems]
+    left = texts((*sequence(source.plan.get("warnings")), *source.left))
+    found = [one for one in left if one not in problems and one not in texts(told)]
     return (*accepted(source), *found)

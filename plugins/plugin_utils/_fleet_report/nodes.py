@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .._rollout import cause_of
 from .judge import find_causes, layer_name, needs_root, remarks, state
 from .texts import mapping, number, sequence, text, texts
 from .types import (
@@ -258,8 +259,8 @@ def _unseen(source: Source) -> list[Unseen]:
         # The diagnosis tells all but the layers that were not tried.
         return list(dict.fromkeys((*found, *_untried(source))))
     if source.facts is None:
-        why = text(source.failure.get("message")).splitlines()
-        return [Unseen("the node", why[0] if why else "it could not be read"), *found]
+        why = text(cause_of(source.failure))
+        return [Unseen("the node", why or "it could not be read"), *found]
     if not source.facts["gpus"]:
         return found
     if source.layers is None:

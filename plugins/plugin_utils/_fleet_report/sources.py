@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import parts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
     DONE,
     KEPT,
@@ -23,7 +24,7 @@ from .._hosts import (
     select_hosts,
     switches,
 )
-from .._reading import read_failure
+from .._reading import read_parts
 from .._report.hosts import plan_rows, result_row
 from .texts import mapping, sequence, text
 from .types import Object, Others, Source
@@ -152,6 +153,7 @@ def _source(
     applied: bool,
 ) -> Source:
     facts_of = facts(variables)
+    result: Object = result_row(host, variables) if facts_of else {"open": ()}
     planned = any(f"{role}_plan" in variables for role in (*NODE_ROLES, *AMD_ROLES))
     own, read = mapping(variables.get(_PLAN)), mapping(variables.get(_DIAGNOSED))
     upgrade = mapping(variables.get(_UPGRADED))
@@ -165,7 +167,8 @@ def _source(
         # A verification plans nothing.
         plan=plan_rows([host], {host: variables})[0] if planned else {},
         applied=applied,
-        left=tuple(result_row(host, variables)["open"]) if facts_of else (),
+        left=tuple(result["open"]),
+        pending=tuple(result.get("pending") or ()),
         layers=layers or None,
         health=own.get("health") or read.get("health") or None,
         diagnosis=tuple(one for one in diagnosis if not one.get("pod")) if verdict else None,
@@ -187,8 +190,9 @@ def _failure(variables: Variables) -> Object:
         variables.get("kubegpu_failure") or variables.get("kubegpu_prometheus_failure")
     )
     error = form_error(variables)
-    message = read_failure(variables) if error is None else str(error)
-    return failure or ({"message": message} if message else {})
+    if failure:
+        return failure
+    return read_parts(variables) if error is None else {"message": str(error), **parts(error)}
 
 
 def _read_by_root(facts_of: Object | None) -> bool:

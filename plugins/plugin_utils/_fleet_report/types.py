@@ -25,6 +25,8 @@ STATES = (FAILED, UNKNOWN, PARTLY, ATTENTION, READY, NO_GPU)
 #: A version that could not be read; it differs from no other one.
 NOT_KNOWN = "unknown"
 
+#: Of what the JSON of a report does not have.
+NOT_SHOWN = {"shown": False}
 #: What can be left out of a report, by the name of the GPU's value.
 HIDDEN = ("serial", "uuid", "address", "machine_id")
 
@@ -37,6 +39,7 @@ class Source:
     :param plan: its row of the plan table.
     :param applied: whether the plan of this host was applied in this run.
     :param left: what is still to be done after the run, as the result table has it.
+    :param pending: of that the reboots and restarts.
     :param layers: results of the verification; None if it was not verified.
     :param health: result of ``gpu_node_health``; None if it was not read.
     :param diagnosis: root causes of the host itself that a diagnosis found; None without one.
@@ -57,6 +60,7 @@ class Source:
     plan: Object = field(default_factory=dict)
     applied: bool = False
     left: tuple[str, ...] = ()
+    pending: tuple[Object, ...] = ()
     layers: tuple[Object, ...] | None = None
     health: Object | None = None
     diagnosis: tuple[Object, ...] | None = None
@@ -90,6 +94,9 @@ class Cause:
     :param subject: the part of the node that it is about, such as a GPU's address.
     :param fix: the command or the variables that fix it.
     :param follows: what follows from it.
+    :param pod: the pod that it is about, with its namespace; empty for a part of the node.
+    :param names: the names in its texts.
+    :param template: the next step with these names in braces.
     """
 
     id: str
@@ -101,6 +108,9 @@ class Cause:
     fix: str = ""
     confidence: str = ""
     follows: tuple[str, ...] = ()
+    pod: str = field(default="", metadata=NOT_SHOWN)
+    names: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=NOT_SHOWN)
+    template: str = field(default="", compare=False, metadata=NOT_SHOWN)
 
 
 @dataclass(frozen=True)

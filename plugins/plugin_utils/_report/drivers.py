@@ -21,6 +21,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
     gpu_vendors,
 )
 
+#: What a node waits for, with the reason.
+REBOOT, RESTART = "reboot", "restart"
+
 
 def present_driver(node: Mapping[str, Any]) -> list[str]:
     """Return the driver version, or the loaded and the installed one if they differ."""
@@ -76,14 +79,22 @@ def amd_driver_text(
     return [text, "changed" if changed else "unchanged"]
 
 
-def driver_pending(driver: Mapping[str, Any] | None, result: Mapping[str, Any] | None) -> list[str]:
+def driver_pending(
+    driver: Mapping[str, Any] | None, result: Mapping[str, Any] | None
+) -> list[dict[str, str]]:
     """Return whether a reboot is pending for the driver, with the reason."""
     reboot: Mapping[str, Any] = (driver or {}).get("reboot") or {}
     required, reason = reboot.get("required"), reboot.get("reason")
     if result and "reboot_required" in result:
         # The module tried to do without, which the plan can only predict.
         required, reason = result["reboot_required"], result.get("reboot_reason") or reason
-    return [f"reboot: {reason or 'the driver needs it'}"] if required else []
+    return [{"pending": REBOOT, "reason": reason or "the driver needs it"}] if required else []
+
+
+def pending_text(one: Mapping[str, Any]) -> str:
+    """Return what is pending on a node, as the tables show it."""
+    what = " ".join(filter(None, (one["pending"], one.get("daemon"))))
+    return f"{what}: {one['reason']}"
 
 
 def unmanaged(node: Mapping[str, Any], plans: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -29,8 +29,8 @@ from .._hosts import (
     switches,
     wrong_values,
 )
-from .._reading import read_failure, was_read, why_not_read
-from .._rollout import failure_message
+from .._reading import read_parts, was_read, why_not_read
+from .._rollout import cause_of, failure_message
 from .._variables_data import FAIL_ON, PLAN_FAIL_ON
 from .cluster import cluster_plan, dra_plan
 from .kept import kept_row
@@ -99,8 +99,7 @@ def _plan_row(
 def not_read(variables: Variables) -> str:
     """Return why a host was not read, as one line."""
     error = form_error(variables)
-    said = read_failure(variables) if error is None else error.cause
-    cause = safe_text(said.partition("\n")[0])
+    cause = safe_text(cause_of(read_parts(variables)) if error is None else error.cause)
     return f"{NOT_READ}: {cause}" if cause else NOT_READ
 
 
@@ -275,7 +274,8 @@ def _next_step(
         return {}
     return {
         "next_step": with_switch(
-            str(entry.get("code")), "", step, node, known, str(entry.get("cause"))
+            *(str(entry.get("code")), "", step, node, known),
+            vendor=str((entry.get("names") or {}).get("vendor") or ""),
         )[1]
     }
 

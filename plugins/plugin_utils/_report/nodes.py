@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS as OF_ERROR
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
+from .._rollout import cause_of
 from .drivers import (
+    REBOOT,
+    RESTART,
     amd_driver_text,
     driver_pending,
     driver_text,
     in_kernel,
+    pending_text,
     present_driver,
     unmanaged,
 )
@@ -25,14 +30,17 @@ PARTS = ("driver", "mig", "cuda", "toolkit")
 #: After those of NVIDIA's GPUs.
 AMD_PARTS = ("AMD driver", "AMD toolkit")
 
-# Codes of problems in the facts that the driver's plan reports itself.
-_DECIDED_BY_DRIVER = (
-    "legacy_gpu",
-    "unknown_gpu",
-    "vgpu_guest_without_grid_driver",
-    "gpu_lost",
-    "recovery_action",
-)
+# Codes of problems in the facts that a plan reports itself; that of the toolkit unless it refuses.
+_DECIDED_BY = {
+    "driver": (
+        "legacy_gpu",
+        "unknown_gpu",
+        "vgpu_guest_without_grid_driver",
+        "gpu_lost",
+        "recovery_action",
+    ),
+    "toolkit": ("no_container_runtime",),
+}
 # What a plan that loads the driver does about nouveau.
 _UNLOADS = (
     "site unloads it. If a program uses it, such as the console, the node needs a reboot: "
@@ -97,20 +105,28 @@ def node_plan(
     steps = [step for step in planned if selected(_tag(step), run_tags, skip_tags)]
     left_out = list(dict.fromkeys(_tag(step) for step in planned if step not in steps))
     refused = [part for part in parts if (part, "refused") in _actions(steps)]
+    pending = [
+        one
+        for part in ("driver", "AMD driver")
+        for one in ([] if steps else driver_pending(parts.get(part), None))
+    ]
     return {
         **row,
         **parts,
         "action": "refuse" if refused else "change" if steps else "none",
+        "pending": pending,
         "steps": steps,
         "changes": [_change_text(step) for step in steps],
+        "refusals": [
+            {"part": part, **one} for part in refused for one in parts[part].get("refusals") or ()
+        ],
         "why": [*(one["reason"] for one in steps), *_unchanged(parts, planned), *left_alone]
         or ["nothing that this run does" if left_out else "up to date"],
         "warnings": [
             *_after_refusal(refused, steps),
             *([f"left out by the tags of this run: {', '.join(left_out)}"] if left_out else []),
             # Without other steps there is no result that reports it.
-            *([] if steps else driver_pending(parts.get("driver"), None)),
-            *([] if steps else driver_pending(parts.get("AMD driver"), None)),
+            *map(pending_text, pending),
             *(text for plan in parts.values() for text in plan["warnings"]),
             # Nothing that remains to be done, so that the result does not show it.
             *(text for plan in parts.values() for text in plan.get("notes", ())),
@@ -141,10 +157,19 @@ def node_result(
         facts.
     """
     driver, mig, cuda, toolkit = (plans.get(part) or {} for part in PARTS)
-    restarts = [
-        f"restart {engine}: {result.get('restart_reason') or 'its daemon is older than its file'}"
-        for engine, result in results.items()
-        if result.get("restart_required")
+    pending = [
+        *driver_pending(driver, results.get("driver")),
+        *driver_pending(plans.get("AMD driver"), results.get("AMD driver")),
+        *_mig_pending(results.get("mig")),
+        *(
+            {
+                "pending": RESTART,
+                "daemon": engine,
+                "reason": result.get("restart_reason") or "its daemon is older than its file",
+            }
+            for engine, result in results.items()
+            if result.get("restart_required")
+        ),
     ]
     return {
         "node": name,
@@ -163,11 +188,9 @@ def node_result(
             results.get("docker") or _converged_result(node, "docker", toolkit.get("converged", ()))
         ),
         "crio": _runtime_text(results.get("crio") or _crio_result(node)),
+        "pending": pending,
         "open": [
-            *driver_pending(driver, results.get("driver")),
-            *driver_pending(plans.get("AMD driver"), results.get("AMD driver")),
-            *_mig_pending(results.get("mig")),
-            *restarts,
+            *map(pending_text, pending),
             *(
                 text
                 for plan in plans.values()
@@ -210,6 +233,11 @@ def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "action": "refuse",
         "steps": steps,
         "changes": [f"{one['part']}: refused" for one in wrong],
+        "refusals": [
+            {name: one[name] for name in ("part", *OF_ERROR) if one.get(name)}
+            for one in wrong
+            if one.get("cause")
+        ],
         "why": [
             f"{one['variable']} {one.get('why') or 'has a wrong value'}".strip() + ", see below"
             for one in wrong
@@ -278,6 +306,8 @@ def _row(
         "action": action,
         "steps": [],
         "changes": [],
+        "pending": [],
+        "refusals": [],
         "why": list(why),
         "warnings": [],
     }
@@ -337,10 +367,10 @@ def _mig_text(
     return [*layouts, state]
 
 
-def _mig_pending(result: Mapping[str, Any] | None) -> list[str]:
+def _mig_pending(result: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     if not (result or {}).get("reboot_required"):
         return []
-    return [f"reboot: {(result or {}).get('reboot_reason')}"]
+    return [{"pending": REBOOT, "reason": (result or {}).get("reboot_reason")}]
 
 
 def cuda_text(
@@ -426,15 +456,19 @@ def _with_results(
 
 def _problems(node: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the problems in the facts that no plan reports."""
-    reported = " ".join(text for plan in parts.values() for text in plan["warnings"])
+    reported = {
+        code
+        for part, codes in _DECIDED_BY.items()
+        if part in parts and (part == "driver" or parts[part]["action"] != "refuse")
+        for code in codes
+    }
     unloads = bool((parts.get("driver") or {}).get("load"))
     return [
         f"{problem['cause']} {_UNLOADS}"
         if unloads and problem["code"] == "nouveau_loaded"
         else problem["cause"]
         for problem in node["problems"]
-        if problem["cause"] not in reported
-        and not ("driver" in parts and problem["code"] in _DECIDED_BY_DRIVER)
+        if problem["code"] not in reported
     ]
 
 
@@ -455,8 +489,7 @@ def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -
 
 def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]:
     if result.get("failed"):
-        message = str(result.get("msg", "")).splitlines()
-        return [_step(engine, "fail", "", message[0] if message else "")]
+        return [_step(engine, "fail", "", cause_of({**result, "message": result.get("msg", "")}))]
     steps = []
     if result.get("changed"):
         # The first reason is that of the change; the others are remarks.

@@ -16,18 +16,15 @@ import time
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.marks import MARK
+from tests.integration.cluster import accepting
 from tests.integration.cluster.diagnosing import diagnose, errors
 from tests.integration.fleet.playbooks import on_nodes, play
 from tests.integration.printed import report_of
 from tests.testbed.cluster_images import BUSYBOX
 from tests.testbed.fleet import chosen
-from tests.testbed.nodes import execute
-from tests.testbed.paths import BUILD, REPOSITORY
+from tests.testbed.paths import BUILD
 
 HOST, GPU, POD = "kube-a10", "nvidia.com/gpu", "waits-for-acceptance"
-PROGRAMS = ("dcgmi", "nvbandwidth", "gpu_burn")
-STANDIN = REPOSITORY / "tests" / "testbed" / "files" / "acceptance" / "standin-gpu-tests"
-SCENARIO = "/etc/standin-acceptance.json"
 REPORT = BUILD / "acceptance.json"
 SEEN = BUILD / "seen"
 pytestmark = pytest.mark.full(why="a node of the cluster joins, fails, passes, and leaves again")
@@ -42,7 +39,7 @@ class Bed:
         self.name = self.machine.kubernetes
 
     def scenario(self, **how):
-        execute(self.machine, "tee", SCENARIO, stdin=json.dumps({"gpus": 2, **how}))
+        accepting.scenario(self.machine, **how)
 
     def play(self, name, *arguments, **variables):
         given = {"gpu_acceptance_required": True, "gpu_acceptance_file": str(REPORT), **variables}
@@ -85,25 +82,20 @@ class Bed:
         self.kube.kubectl("delete", "pod", POD, "--ignore-not-found", "--timeout=120s")
 
     def calls(self):
-        text = on_nodes(f"cat {SCENARIO}.calls 2>/dev/null || true", HOST)[HOST]
+        text = on_nodes(f"cat {accepting.SCENARIO}.calls 2>/dev/null || true", HOST)[HOST]
         return [json.loads(line) for line in text.splitlines()]
 
 
 @pytest.fixture(scope="module")
 def bed(cluster):
     made = Bed(cluster)
-    for name in PROGRAMS:
-        path = f"/usr/local/bin/{name}"
-        execute(made.machine, "tee", path, stdin=STANDIN.read_text(encoding="utf-8"))
-        execute(made.machine, "chmod", "755", path)
-    made.scenario()
+    accepting.install(made.machine)
     run = made.play("site")
     assert run.status == 0, run.output
     yield made
     made.end_pod()
     made.play("teardown")
-    programs = " ".join(f"/usr/local/bin/{name}" for name in PROGRAMS)
-    execute(made.machine, "sh", "-c", f"rm -f {programs} {SCENARIO}*")
+    accepting.remove(made.machine)
 
 
 def test_a_new_node_takes_no_pod_with_a_gpu(bed):

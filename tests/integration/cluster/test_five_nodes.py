@@ -205,7 +205,7 @@ def test_s15_s17_check_mode_predicts_the_run(predicted, first):
     new, applied = (
         {where for where in changed if where[0] == f"{OBJECTS} : {task}"}
         for changed, task in (
-            (said, "Say what will be in the new namespace"), (done, "Apply the objects")
+            (said, "Predict the objects of the new namespace"), (done, "Apply the objects")
         )
     )  # fmt: skip
     assert {host for _task, host in new} == {host for _task, host in applied} >= {NONE}

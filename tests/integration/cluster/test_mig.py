@@ -206,7 +206,7 @@ def test_s15_a_pod_with_a_gpu_is_named_and_nothing_is_changed(bed):
         pods = bed.plugin()
         refused = bed.mig(nvidia_mig_config="all-3g.40gb")
         assert refused.status != 0
-        table = refused.screen.partition("What will be done, and why")[2]
+        table = refused.screen.partition("Planned changes")[2]
         assert "mig: refused" in table and "pods: default/train" in table
         assert "Pods use GPUs of the node" in refused.messages()
         assert bed.modes() == ["Disabled", "Disabled"]

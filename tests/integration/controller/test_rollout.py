@@ -203,7 +203,7 @@ def test_a_run_for_another_part_shows_no_result_of_these(nodes):
     run = nodes.play("site", hosts(2), "--tags", "labels", everywhere=CLUSTER)
     assert run.status == 0, run.screen
     assert run.hosts("node_gpu_label") and not run.hosts("nvidia_driver")
-    assert "What will be done, and why" in run.screen and "Result" not in run.screen
+    assert "Planned changes" in run.screen and "Result" not in run.screen
 
 
 @pytest.mark.full(

@@ -91,8 +91,8 @@ def test_standard_output_is_json_alone(nodes, callback):
     assert run.status == 0, run.screen
     documents = run.out.splitlines() if callback.endswith("l") else [run.out]
     assert [json.loads(one) for one in documents if one]
-    assert "What will be done, and why" in run.screen
-    assert "\nWhat will be done, and why" not in run.out
+    assert "Planned changes" in run.screen
+    assert "\nPlanned changes" not in run.out
 
 
 def test_tables_are_on_standard_error_where_the_callback_prints_nothing(nodes):
@@ -104,7 +104,7 @@ def test_tables_are_on_standard_error_where_the_callback_prints_nothing(nodes):
     )
     assert run.status == 0 and run.hosts("nvidia_driver") == ["gpu1"], run.screen
     assert run.out.strip() == ""
-    for title in ("What will be done, and why", "Result"):
+    for title in ("Planned changes", "Result"):
         assert f"\n{title}" in run.screen, run.screen
 
 

@@ -391,7 +391,7 @@ def test_an_unfinished_node_whose_record_cannot_be_read_loses_no_pod(nodes):
     assert run.status == 2, run.screen
     assert outcomes(report)["gpu1"] == "failed"
     (found,) = report["hosts"]["gpu1"]["findings"]
-    assert found["code"] == "task_failed" and "Decide what the record is" in found["cause"]
+    assert found["code"] == "task_failed" and "Compute the record" in found["cause"]
     assert "drained" not in [state for _host, _name, state in changes(run)]
 
 

@@ -50,20 +50,31 @@ WantedBy=multi-user.target
 """
 
 
-@pytest.fixture
-def node(fleet, request):
-    node = {one.name: one for one in fleet}[NODE]
-    device_id = getattr(request, "param", "20b0")
-    card_here = {**card(0, device_id, needs_reset=True), "address": "0000:00:07.0"}
+@contextlib.contextmanager
+def cards_of(node, device_id="20b0"):
+    """The stand-in's tool shows such a card in the place of each GPU of a node."""
+    # Only a generation that can have MIG is reset: the PCI bus of gpu2 has V100.
+    resets = node.name == NODE
+    cards = [
+        {**card(number, device_id, needs_reset=resets), "address": gpu.address}
+        for number, gpu in enumerate(node.gpus)
+    ]
     execute(node, "cp", "-a", "/usr/bin/nvidia-smi", "/root/nvidia-smi")
     execute(node, "tee", "/usr/bin/nvidia-smi", stdin=SMI.read_text(encoding="utf-8"))
-    execute(node, "tee", CARDS, stdin=json.dumps([card_here]))
-    yield node
-    play("teardown", "--limit", NODE)
+    execute(node, "tee", CARDS, stdin=json.dumps(cards))
+    yield
+    play("teardown", "--limit", node.name)
     execute(
         node, "sh", "-c", f"mv /root/nvidia-smi /usr/bin/nvidia-smi; rm -f {CARDS} "
         "/run/standin-* /var/lib/standin-mig-mode.json",
     )  # fmt: skip
+
+
+@pytest.fixture
+def node(fleet, request):
+    node = {one.name: one for one in fleet}[NODE]
+    with cards_of(node, getattr(request, "param", "20b0")):
+        yield node
 
 
 def site(*arguments, **variables):
@@ -228,41 +239,60 @@ LAYOUTS = {
     "all-3g.20gb": "3g.20gb 0:4\n3g.20gb 4:4",
     "all-disabled": "",
 }
+# One with four GPUs, and one with one.
+KILLED = ("gpu2", "gpu3")
 PARTITIONED = f"({ETC}); {LEFT}; systemctl is-enabled kubegpu-mig"
 
 
-def test_partitioning_that_is_killed_converges(node, tmp_path):
+def test_partitioning_that_is_killed_converges(fleet, tmp_path):
     """Three layouts in turn, killed at random points; the next run has that of a whole one."""
     names = list(LAYOUTS)
+    nodes = [one for one in fleet if one.name in KILLED]
+    where = ":".join(KILLED)
 
     def asked(number):
         return {"nvidia_mig_config": names[number % len(names)]}
 
-    def start(number, where):
+    def start(number, node):
         return Started(
-            "site", "--tags", "mig", "--limit", where.name, variables=asked(number),
-            screen=tmp_path / f"screen-{number}",
+            "site", "--tags", "mig", "--limit", node.name, variables=asked(number),
+            screen=tmp_path / f"screen-{number}-{node.name}",
         )  # fmt: skip
 
-    right = {}
-    # As a whole run leaves it, after each layout was there once.
-    for number in range(2 * len(names)):
-        run = site(**asked(number))
-        assert run.status == 0, run.output
-        name = names[number % len(names)]
-        assert on_node(LAYOUT) == LAYOUTS[name]
-        right[name] = on_node(PARTITIONED)
+    def partition(number, what=""):
+        run = play("site", "--tags", "mig", "--limit", where, variables=asked(number))
+        assert run.status == 0, f"{what}\n{run.output}"
+        return run
+
+    def assert_layout(number, what):
+        layout = LAYOUTS[names[number % len(names)]]
+        for node in nodes:
+            of_all = "\n".join(filter(None, [layout] * len(node.gpus)))
+            assert on_nodes(LAYOUT, node.name)[node.name] == of_all, f"{node.name}: {what}"
 
     def survived(number, what):
-        name = names[number % len(names)]
-        run = site(**asked(number))
-        assert run.status == 0, f"{what}\n{run.output}"
-        assert on_node(LAYOUT) == LAYOUTS[name], what
-        assert_same(on_node(PARTITIONED), right[name], what)
-        json.loads(on_node("cat /var/lib/kubegpu/state.json"))
-        again = site(**asked(number))
-        assert again.status == 0 and again.stats[NODE]["changed"] == 0, f"{what}\n{again.output}"
+        partition(number, what)
+        assert_layout(number, what)
+        found = on_nodes(PARTITIONED, where)
+        for name in KILLED:
+            assert_same(found[name], right[names[number % len(names)]][name], f"{name}: {what}")
+        for text in on_nodes("cat /var/lib/kubegpu/state.json", where).values():
+            json.loads(text)
+        again = partition(number, what)
+        changed = {name: one["changed"] for name, one in again.stats.items()}
+        assert not any(changed.values()), f"{what}\n{again.output}"
 
-    (whole,) = whole_runs(start, [node])
-    assert whole.wait() == 0, whole.text
-    kill_at_random_points(start, survived, [node], seconds={NODE: (0.5, whole.lasted)})
+    with contextlib.ExitStack() as stack:
+        for node in nodes:
+            stack.enter_context(cards_of(node))
+        right = {}
+        # As a whole run leaves it, after each layout was there once.
+        for number in range(2 * len(names)):
+            partition(number)
+            assert_layout(number, "a whole run")
+            right[names[number % len(names)]] = on_nodes(PARTITIONED, where)
+        whole = whole_runs(start, nodes)
+        for run in whole:
+            assert run.wait() == 0, run.text
+        seconds = {node.name: (0.5, run.lasted) for node, run in zip(nodes, whole, strict=True)}
+        kill_at_random_points(start, survived, nodes, seconds=seconds)

@@ -19,7 +19,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.gpu_burn
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.nvbandwidth import (
     read_bandwidth,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.printed import find_object
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import (
     shorten as shorten_message,
 )
@@ -43,6 +42,15 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log i
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
     beside_document,
     without_processes,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
+    dcgm_table,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents.printed import (
+    find_object,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents.read import (
+    of_documents,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import (
     explain,
@@ -95,6 +103,10 @@ READERS = {
     "kernel_lines": lambda given: interesting(given.splitlines()),
     "gpu_burn": lambda given: read_burn(f"Tested 1 GPUs:\n{given}", 0, given, 1),
     "nvbandwidth": lambda given: read_bandwidth(given, 0, given, {}),
+    "documents": of_documents,
+    "dcgm_table": lambda given: dcgm_table.read_table(
+        f"| Diagnostic                | Result{given}"
+    ),
     "find_object": lambda given: find_object(given, "a"),
     "smi": lambda given: (without_processes(given), beside_document(given)),
     "tail": tail,
@@ -106,7 +118,9 @@ PARTS = [
     "token -> ", "name:token value:", '"value":"', "login ", '\\u0061', '"--token", "',
     "- name: token\n  value: x\n", "  - value: x\n", "? token\n", "GPU ", "GPU 1: OK\n",
     "NVRM: Xid (PCI:0000:05:00): 79, ", "SXid (", "<process_info>", '{"a":', "[ 1.0] ", "E: ",
-    "version ", "\u202e",
+    "version ", "\u202e", "Couldn't init CUDA: ", "[CUDA_ERROR_ABC] a in expression b",
+    "NCCL WARN ", "|-----  ab  ---", f"|{' ' * 27}|{' ' * 48}|\n", "Running a", '{"nvbandwidth":',
+    '{"DCGM":{"test_categories":[',
 ]  # fmt: skip
 # Those that took a reader too long, and some of other forms.
 FEW = ['token="', "\n", " ", "//a:b", "token is ", "NVRM: Xid (PCI:0000:05:00): 79, "]
@@ -138,6 +152,30 @@ def test_time_grows_with_the_length_and_not_with_its_square(name, parts):
                 break
         else:
             pytest.fail(f"{name} of {part!r}: {large:.2f} s for {len(small) * _FACTOR} characters")
+
+
+_LINE = 16 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        '{"DCGM Diagnostic": {"test_categories": ' + "[" * 200_000,
+        '{"DCGM Diagnostic": {"test_categories": ' * 100_000,
+        '{"nvbandwidth": "' + "x" * _LINE,
+        '{"nvbandwidth": {"testcases": [' + '{"name": "a"},' * 200_000 + "]}}",
+        "Tested 8 GPUs:" * 100_000 + "x" * 1_000_000,
+        "proc'd: 1 (" + "- 1 (" * 1_000_000,
+        "| Diagnostic                | Result |" + "|" * _LINE,
+        f"Couldn't init CUDA: {'x' * _LINE}",
+    ],
+    ids=range(8),
+)
+def test_a_hostile_document_is_read_in_time_and_says_little(given):
+    begin = time.process_time()
+    found = of_documents(given)
+    assert time.process_time() - begin < 8
+    assert sum(len(one.cause) + len(one.evidence) for one in found) < 512 * 1024
 
 
 @pytest.mark.parametrize(

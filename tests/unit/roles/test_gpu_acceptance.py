@@ -93,7 +93,7 @@ class Host:
         return self.facts["gpu_acceptance_plan"]
 
     def tested(self, findings=(), row=None, users=(), **cordoned):
-        self.set("main", "Begin the result")
+        self.set("main", "Start the result")
         answer = {"nodes": {self.name: row or {"findings": [], "evicted": []}}, **cordoned}
         self.set(
             "take_out", "Publish what blocks", __gpu_acceptance_cordoned=answer,

@@ -42,9 +42,8 @@ def test_which_daemonset_is_the_plugins_own(changed, applied):
 
 
 def failure(part):
-    (task,) = [
-        one for one in load("tasks", "wait.yml") if one["name"] == "Stop the nodes that do not"
-    ]
+    name = "Fail the nodes that do not offer their GPUs"
+    (task,) = [one for one in load("tasks", "wait.yml") if one["name"] == name]
     pods = [{"node": "n1", "log": [f"the words of {part}"]}]
     other = [{"node": "n1", "log": ["other words"]}, {"node": "n2", "log": ["of n2"]}]
     waited = {

@@ -88,7 +88,8 @@ def test_what_a_mapping_is_merged_with_is_what_its_keys_say(role):
     paths = [str(role / folder / "main.yml") for folder in ("defaults", "vars")]
     loaded = [loader.load_from_file(path, trusted_as_template=True) for path in paths]
     for name, option in options(role).items():
-        if "options" not in option:
+        # A mapping of which keys have no default is not merged.
+        if not all("default" in one for one in option.get("options", {"": {}}).values()):
             continue
         defaults = {key: one["default"] for key, one in option["options"].items()}
         fleets = f"kubegpu_{name.removeprefix(f'{role.name}_')}"

@@ -53,6 +53,7 @@ def check(request: Request) -> None:
             evidence=f"coherent_memory: {request.coherent_memory!r}, module_options: "
             f"{both[0]}: {request.module_options[both[0]]!r}",
             next_step="Take it out of one of the two.",
+            names={"variable": "nvidia_driver_coherent_memory"},
         )
 
 

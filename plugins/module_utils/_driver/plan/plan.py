@@ -65,7 +65,7 @@ def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> 
         target = decide(inputs)
         _check_node(inputs, target)
     except Refusal as refusal:
-        return Plan("refuse", reasons=tuple(str(refusal).splitlines()))
+        return Plan.refused(refusal)
     plan = plan_keep(inputs, target) if target.keep else plan_change(inputs, target)
     old = None
     if not target.keep:
@@ -73,7 +73,7 @@ def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> 
     if not old and plan.change and plan.packages:
         old = unsupported(node["os"], request.controller)
     if old:
-        return Plan("refuse", reasons=tuple(str(old).splitlines()))
+        return Plan.refused(old)
     return plan
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..._core.errors import Refusal
 from ..._core.steps import Step, sentence
 from ..types import Plan, Request
 from . import config_files
@@ -29,13 +30,12 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
         return _not_managed(installed, managed)
     source = installed.source if installed else None
     if source == RUNFILE and not begun and not driver["uninstaller"]:
-        return Plan(
-            "refuse",
-            reasons=(
-                f"{installed.title if installed else 'The driver'} is to be removed, and its "
-                "uninstaller is not there.",
-                "Next step: run the same .run file with --uninstall manually, then run again.",
-            ),
+        title = installed.title if installed else "The driver"
+        return Plan.refused(
+            Refusal(
+                f"{title} is to be removed, and its uninstaller is not there.",
+                "run the same .run file with --uninstall manually, then run again.",
+            )
         )
     whose = "the node's record says that we installed it" if managed else "as replace_source says"
     if begun:

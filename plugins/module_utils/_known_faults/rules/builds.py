@@ -35,9 +35,21 @@ class KnownFix:
     kernel_module: str = ""
     #: A regular expression that the log must contain after the pattern.
     then: str = ""
+    #: A regular expression that the log must not contain.
+    unless: str = ""
+    #: Whether the text proves the cause.
+    proven: bool = True
 
 
 KNOWN_FIXES = (
+    KnownFix(
+        r"PREEMPT_RT (?:kernel!|sanity check)",
+        "the kernel is a real-time kernel (PREEMPT_RT), which NVIDIA's driver does not support",
+        "Boot a kernel without PREEMPT_RT. IGNORE_PREEMPT_RT_PRESENCE=1 builds the module without "
+        "NVIDIA's support.",
+        "github.com/NVIDIA/open-gpu-kernel-modules/issues/1240, NVIDIA's conftest.sh",
+        "2026-11-28",
+    ),
     KnownFix(
         r"No space left on device",
         "a file system is full",
@@ -79,7 +91,7 @@ KNOWN_FIXES = (
     KnownFix(
         r"unrecognized command[- ]line option",
         "the compiler is not the one that the kernel was built with",
-        "Install the compiler that the line 'The kernel was built by' names, or the kernel's own "
+        "Install the gcc that the line 'The kernel was built by' names, or the kernel's own "
         "headers with their compiler, then run again.",
         "warning of the kernel's build system since 5.15; "
         "github.com/mesosphere/konvoy-image-builder/pull/1200",
@@ -88,12 +100,15 @@ KNOWN_FIXES = (
     KnownFix(
         r"compiler differs from the one used to build the kernel",
         "the compiler is not the one that the kernel was built with",
-        "Install the compiler that the line 'The kernel was built by' names, or the kernel's own "
+        "Install the gcc that the line 'The kernel was built by' names, or the kernel's own "
         "headers with their compiler, then run again.",
         "warning of the kernel's build system since 5.15; "
         "github.com/mesosphere/konvoy-image-builder/pull/1200",
         "2026-11-21",
         then=r"\berror:",
+        # Another release of the same compiler is no cause.
+        unless=r"The kernel was built by:[^\n]{0,120}?\b(\d{1,2})\.\d{1,2}\.\d[^\n]{0,80}\n"
+        r"[^\n]{0,40}You are using:[^\n]{0,120}?\b\1\.\d",
     ),
     KnownFix(
         r"GPL-incompatible module \S+ uses GPL-only symbol '(?:__rcu_read_(?:un)?lock|"
@@ -120,5 +135,18 @@ KNOWN_FIXES = (
         "the kernel that was there before.",
         "modpost's words",
         "2026-11-21",
+    ),
+    KnownFix(
+        r"\b(?:nv|nvidia|uvm)[\w./-]{0,120}\.[ch]:\d{1,6}:\d{1,4}: error: |\.[ch]:\d{1,6}:\d{1,4}: "
+        r"(?:error: )?[^\n]{0,80}(?:undeclared|no member named|too (?:many|few) arguments)"
+        r"|in expansion of macro .{0,40}ZONE_DEVICE",
+        "the driver's sources do not fit this kernel, which is newer than the driver: its "
+        "interfaces "
+        "have changed",
+        "Take a newer version of the driver that knows this kernel (nvidia_driver_branch, "
+        "nvidia_driver_version), or boot the kernel that was there before.",
+        "github.com/NVIDIA/open-gpu-kernel-modules/issues/594, 890, 1015",
+        "2026-11-28",
+        proven=False,
     ),
 )

@@ -9,25 +9,42 @@ Each row names its source. Rows are in order of precedence, the most specific on
 
 from __future__ import annotations
 
+from ..._core.finding import ERROR, WARNING
 from ..._nvidia.xids_data import REBOOT_STEP
 from ..types import Rule
+from .nvidia_kernel import MISMATCHES
 
 _NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
 _RUNTIME_STEP = (
     "Run kubegpu.nodes.site (or the role nvidia_container_toolkit) for this node: it installs the "
     "toolkit and configures the runtimes."
 )
-_REBOOT = (
-    "Reboot the node, or stop what uses the GPUs and reload the module (modprobe -r nvidia_uvm "
-    "nvidia_drm nvidia_modeset nvidia, then modprobe nvidia). Hold the packages, so that it does "
-    "not happen again: nvidia_driver_hold: true."
-)
 
 CUDA_CONDITION = "unmet_requirement"
 CUDA_RUNTIME = "cuda_driver_insufficient"
-UNSUPPORTED = "gpu_unsupported"
 #: In a guest whose virtual GPU has no licence, that is the cause.
 BUSY = "gpu_busy"
+
+
+def _fabric_nothing_to_do(
+    cause: str, next_step: str, when: tuple[str, ...], severity: str = ERROR, fix: str = ""
+) -> Rule:
+    return Rule(
+        "fabric_nothing_to_do",
+        r"NV_WARN_NOTHING_TO_DO",
+        "the log of NVIDIA's fabric manager",
+        cause,
+        next_step,
+        "request to query NVSwitch device information from NVSwitch driver failed with "
+        "error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
+        "github.com/data-infra/cube-studio/issues/29",
+        severity=severity,
+        when=when,
+        family="fabric_nothing_to_do",
+        fix=fix,
+        covers=("fabric_not_ready",),
+    )
+
 
 GENERAL = (
     Rule(
@@ -84,20 +101,19 @@ GENERAL = (
         "github.com/akash-network/website/pull/632",
         covers=("fabric_not_ready",),
     ),
-    Rule(
-        "fabric_nothing_to_do",
-        r"NV_WARN_NOTHING_TO_DO",
-        "the log of NVIDIA's fabric manager",
-        "The fabric manager found no NVSwitch: this machine has none, or it is a board with NVLink "
-        "5 (B200, B300) and what reaches its switches is missing.",
-        "Without NVSwitches: systemctl disable --now nvidia-fabricmanager "
-        "(nvidia_driver_fabric: false). On B200 and B300: install nvlsm and infiniband-diags, and "
-        "modprobe ib_umad (linux-modules-extra-<kernel> on Ubuntu has it); role nvidia_driver does "
-        "it.",
-        "request to query NVSwitch device information from NVSwitch driver failed with "
-        "error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
-        "github.com/data-infra/cube-studio/issues/29",
-        covers=("fabric_not_ready",),
+    _fabric_nothing_to_do(
+        "The fabric manager found no NVSwitch: it is a board with NVLink 5 (B200, B300), and what "
+        "reaches its switches is missing.",
+        "Install nvlsm and infiniband-diags, and modprobe ib_umad (linux-modules-extra-<kernel> on "
+        "Ubuntu has it); role nvidia_driver does it.",
+        ("has_nvswitch",),
+    ),
+    _fabric_nothing_to_do(
+        "The fabric manager found no NVSwitch: this machine has none and needs no fabric manager.",
+        "Turn it off: systemctl disable --now nvidia-fabricmanager (nvidia_driver_fabric: false).",
+        ("not has_nvswitch",),
+        severity=WARNING,
+        fix="nvidia_driver_fabric: false; systemctl disable --now nvidia-fabricmanager",
     ),
     Rule(
         "fabric_not_ready",
@@ -144,7 +160,9 @@ GENERAL = (
     ),
     Rule(
         "docker_no_gpu_driver",
-        r"could not select device driver \W{0,16}(?:cdi)?\W{0,16} with capabilities",
+        r"could not select device driver \W{0,16}(?:cdi)?\W{0,16} with capabilities"
+        # Docker 29 says it where NVIDIA's driver was not registered when dockerd started.
+        r"|failed to discover GPU vendor from CDI: no known GPU vendor found",
         "docker run --gpus, or --device nvidia.com/gpu",
         "The container toolkit is not installed, or dockerd was not restarted since it was: "
         "dockerd looks for it once, when it starts.",
@@ -201,16 +219,7 @@ GENERAL = (
         "NVIDIA_DRIVER_CAPABILITIES has utility.",
         'exec: "nvidia-smi": executable file not found in $PATH',
     ),
-    Rule(
-        "driver_library_mismatch",
-        r"driver/library version mismatch|NVRM: API mismatch",
-        "nvidia-smi, nvidia-container-cli, the kernel",
-        "The module that is loaded and the driver's libraries are of different versions: the "
-        "packages were upgraded under a loaded module.",
-        _REBOOT,
-        "Failed to initialize NVML: Driver/library version mismatch",
-        covers=_NO_NVML,
-    ),
+    *MISMATCHES,
     Rule(
         "nvml_unknown_error",
         r"Failed to initialize NVML: Unknown Error",
@@ -220,6 +229,37 @@ GENERAL = (
         "Start the container again. To keep it from happening: give devices by CDI, or make links "
         "in /dev/char (nvidia-ctk system create-dev-char-symlinks --create-all).",
         "Failed to initialize NVML: Unknown Error",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/1227",
+        when=("not just_started", "not no_cgroups"),
+        family="container_devices",
+    ),
+    Rule(
+        "container_no_cgroups",
+        r"Failed to initialize NVML: Unknown Error",
+        "nvidia-smi in a container that was started by root",
+        "The toolkit gives a container no right to its devices: no-cgroups is true in "
+        "/etc/nvidia-container-runtime/config.toml, which suits engines without root only.",
+        "Set no-cgroups = false in the section nvidia-container-cli of "
+        "/etc/nvidia-container-runtime/config.toml, and start the container again. An engine "
+        "without root uses CDI instead.",
+        "Failed to initialize NVML: Unknown Error",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/580",
+        when=("no_cgroups",),
+        family="container_devices",
+        fix="nvidia_container_toolkit_settings: {{nvidia-container-cli.no-cgroups: false}}",
+    ),
+    Rule(
+        "container_devices_denied",
+        r"Failed to initialize NVML: Unknown Error",
+        "nvidia-smi in a container that has only just started",
+        "The container has only just started, and its control group does not allow the GPU's "
+        "device files: it was started without them.",
+        "Check no-cgroups in /etc/nvidia-container-runtime/config.toml (false for an engine with "
+        "root), and give devices by CDI.",
+        "Failed to initialize NVML: Unknown Error",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/580",
+        when=("just_started", "not no_cgroups"),
+        family="container_devices",
     ),
     Rule(
         "driver_not_loaded",
@@ -234,12 +274,15 @@ GENERAL = (
     ),
     Rule(
         "driver_libraries_missing",
-        r"nvidia-container-cli: initialization error: load library failed: (?P<library>[\w.-]+)",
+        r"nvidia-container-cli(?:\.real)?: initialization error: load library failed: "
+        r"(?P<library>[\w.-]+)",
         "nvidia-container-cli, when a container starts",
         "The driver's library {library} is not on the node, or not in its loader's cache: no "
         "driver is installed.",
         "Run kubegpu.nodes.site for this node (role nvidia_driver); with a driver in another "
-        "place, set nvidia-container-cli.root in the toolkit's config.toml.",
+        "place, set nvidia-container-cli.root in the toolkit's config.toml. The toolkit of the GPU "
+        "operator (nvidia-container-cli.real) may search /run/nvidia/driver: if the driver is the "
+        "node's, set driver.enabled: false in the operator's values, so that the root is /.",
         "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: "
         "cannot open shared object file: no such file or directory",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/154",
@@ -409,17 +452,19 @@ GENERAL = (
         "cdi_device_unknown",
         r"unresolvable CDI devices?\s+(?P<device>[\w./=:-]+\w)",
         "the nvidia runtime, containerd or dockerd",
-        "No CDI specification on the node has the device {device}: there is none, or it was made "
-        "for other GPUs or another driver.",
-        "Make it again: nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml (module "
-        "cdi_specification), and compare with: nvidia-ctk cdi list.",
+        "The container engine finds the device {device} in no CDI specification: there is none, it "
+        "was made for other GPUs or another driver, or the engine is too old for its version.",
+        "Run nvidia-ctk cdi list. If it lacks the device, make the specification again: nvidia-ctk "
+        "cdi generate --output=/var/run/cdi/nvidia.yaml (module cdi_specification). If it lists "
+        "the device, compare cdiVersion in that file with what the engine reads (0.7.0 needs a "
+        "newer engine), and upgrade the engine.",
         "could not apply required modification to OCI specification: error modifying OCI spec: "
         "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=all: unknown",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/434",
     ),
     Rule(
         "device_unknown",
-        r"nvidia-container-cli: device error: (?P<device>[\w.:-]+): unknown device",
+        r"nvidia-container-cli(?:\.real)?: device error: (?P<device>[\w.:-]+): unknown device",
         "nvidia-container-cli, when a container starts",
         "The container asks for the GPU {device}, which this node does not have.",
         "Compare with nvidia-smi -L; after a GPU was changed, its UUID is another one.",
@@ -429,7 +474,7 @@ GENERAL = (
     ),
     Rule(
         "ldconfig_failed",
-        r"nvidia-container-cli: ldcache error",
+        r"nvidia-container-cli(?:\.real)?: ldcache error",
         "nvidia-container-cli, when a container starts",
         "The toolkit could not run ldconfig for the container.",
         "Set nvidia-container-cli.ldconfig in /etc/nvidia-container-runtime/config.toml to the "
@@ -457,22 +502,6 @@ GENERAL = (
         "Upgrade the container toolkit to 1.8 or later.",
         "nvidia-container-cli: container error: cgroup subsystem devices not found: unknown",
         "libnvidia-container's own words",
-    ),
-    Rule(
-        UNSUPPORTED,
-        # "installed in this system has / fallen off the bus" (osapi.c) is another failure.
-        # A vGPU and a host of vGPUs have words of their own there (lines 3733, 3699 of 595.45.04).
-        r"The NVIDIA v?GPU .{0,80}?(?:\n.{0,40}?)?installed in this (?:vGPU host )?system is not "
-        r"supported",
-        "the kernel's log",
-        "The driver does not support a GPU of this node: a virtual GPU with the driver of whole "
-        "ones, or a GPU that is too old or too new for the branch.",
-        "Run kubegpu.nodes.plan for this node: it names the driver that the GPU needs.",
-        "NVRM: The NVIDIA GPU 0000:00:07.0 (PCI ID: 10de:2236)\n"
-        "NVRM: installed in this system is not supported by the\n"
-        "NVRM: NVIDIA 535.129.03 driver release.",
-        covers=("no_devices",),
-        driver=True,
     ),
     Rule(
         "no_devices",
@@ -593,14 +622,17 @@ LAST_RESORTS = (
         r"Failed to initialize NVML: (?P<what>[^\n\\\"]{1,80})",
         "nvidia-smi, the device plugin",
         "The driver does not answer: {what}.",
-        "Check: nvidia-smi; dmesg | grep -i -e NVRM -e Xid.",
+        "Check: nvidia-smi; dmesg | grep -i -e NVRM -e Xid. In a container only, while nvidia-smi "
+        "answers on the node: check getenforce. If it says Enforcing, SELinux denies the device "
+        "files: setsebool -P container_use_devices on, or start the container with "
+        "--security-opt label=disable.",
         "Failed to initialize NVML: Insufficient Permissions",
         "NVML's own words",
         last_resort=True,
     ),
     Rule(
         "container_cli",
-        r"nvidia-container-cli: (?P<what>[^\n\\\"]{1,160})",
+        r"nvidia-container-cli(?:\.real)?: (?P<what>[^\n\\\"]{1,160})",
         "nvidia-container-cli, when a container starts",
         "The container toolkit could not prepare the container: {what}.",
         "Run on the node: nvidia-container-cli --load-kmods --debug=/dev/stderr info.",
@@ -673,5 +705,58 @@ CONTAINER = (
         "error querying IMEX channels: requested IMEX channel channel0 does not exist",
         f"{_PLUGIN_SOURCE}internal/imex/imex.go; {_TOOLKIT_SOURCE}pkg/nvcdi/lib-imex.go",
         _READ_CDI,
+    ),
+    Rule(
+        "cdi_dra_device",
+        r"unresolvable CDI devices?\s+(?P<device>k8s\.gpu\.nvidia\.com/[\w./=:-]{0,200}\w)",
+        "containerd, CRI-O, when a pod with a DRA claim starts",
+        "The container engine does not find {device}. The kubelet plugin of NVIDIA's DRA driver "
+        "writes that specification for each claim; the container toolkit does not.",
+        "See that the engine has CDI enabled and reads the folder of that plugin (/var/run/cdi), "
+        "read the log of the DRA driver's kubelet plugin on this node, and delete its pod, so that "
+        "it starts again.",
+        "Error: failed to create containerd container: CDI device injection failed: unresolvable "
+        "CDI devices k8s.gpu.nvidia.com/device=gpu-1",
+        "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/736",
+        covers=("cdi_device_unknown",),
+    ),
+    Rule(
+        "cdi_operator_device",
+        r"unresolvable CDI devices?\s+(?P<device>management\.nvidia\.com/[\w./=:-]{0,200}\w)",
+        "the nvidia runtime, containerd",
+        "The container engine does not find {device}. The GPU operator's toolkit writes that "
+        "specification, for its own containers only.",
+        "Use the RuntimeClass nvidia instead of nvidia-cdi, or a newer toolkit, and read the log "
+        "of the operator's toolkit pod on this node.",
+        "failed to inject CDI devices: unresolvable CDI devices "
+        "management.nvidia.com/gpu=GPU-5ca1ab1e-0000-4000-8000-000000000001",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/1239",
+        covers=("cdi_device_unknown",),
+    ),
+    Rule(
+        "cdi_vendor_device",
+        r"unresolvable CDI devices?\s+"
+        r"(?P<device>(?P<vendor>(?:[\w-]{1,63}\.){0,4}(?:amd|intel)\.com)/[\w./=:-]{0,200}\w)",
+        "containerd, CRI-O, dockerd",
+        "The container engine does not find {device}: the node has no CDI specification of "
+        "{vendor} with it.",
+        "See which specifications are in /etc/cdi and /var/run/cdi. The toolkit or the DRA driver "
+        "of {vendor} writes this one: read its log on this node.",
+        "unresolvable CDI devices amd.com/gpu=0",
+        "github.com/cncf-tags/container-device-interface: pkg/cdi/cache.go",
+        covers=("cdi_device_unknown",),
+    ),
+    Rule(
+        "cdi_empty_edits",
+        r"invalid device, empty device edits",
+        "nvidia-ctk cdi generate, the kubelet plugin of NVIDIA's DRA driver",
+        "The CDI specification cannot be written: no device file was found for one of its devices.",
+        "Check ls -l /dev/nvidia* on the node. The device plugin runs with the toolkit's mode "
+        "legacy meanwhile (nvidia-container-runtime.mode). After the toolkit or the driver was "
+        "replaced, delete the pod of the DRA driver's kubelet plugin, so that it starts again.",
+        "failed to save CDI spec: failed to validate CDI spec: failed to validate device: invalid "
+        "device, empty device edits",
+        "github.com/kaito-project/kaito/issues/2326",
+        covers=("no_plugin_devices",),
     ),
 )

@@ -20,6 +20,8 @@ FIRMWARE_MISSING = "drm_firmware_missing"
 FIRMWARE_FAILED = "drm_firmware_failed"
 NOT_SUPPORTED = "drm_gpu_not_supported"
 PROBE_FAILED = "drm_probe_failed"
+#: Codes of a GPU that serves no more.
+RESET_FAILED, WEDGED = "drm_reset_failed", "drm_wedged"
 
 DRM = (
     Rule(
@@ -44,11 +46,11 @@ DRM = (
         "The driver {driver} could not start the GPU {address} with its firmware: {what}.",
         "Install the firmware that belongs to this kernel (linux-firmware of the same release), "
         "rebuild the initial RAM disk and reboot.",
-        "i915 0000:03:00.0: [drm] *ERROR* GT0: GuC firmware i915/dg2_guc_70.bin: fetch failed "
-        "-ENOENT",
+        "i915 0000:00:02.0: [drm] *ERROR* GT0: GuC initialization failed -ENXIO",
         "Linux, drivers/gpu/drm/i915/gt/uc/intel_uc_fw.c",
         READ,
-        covers=(PROBE_FAILED,),
+        covers=(PROBE_FAILED, WEDGED),
+        quotes_covered=True,
     ),
     Rule(
         NOT_SUPPORTED,

@@ -161,6 +161,33 @@ CLUSTER = (
         READ,
     ),
     Rule(
+        "plugin_folder_missing",
+        r"hostPath type check failed: (?P<folder>/[\w./-]{1,200}/device-plugins) "
+        r"is not a directory",
+        "kubelet, in the events of a device plugin's pod",
+        "The pod mounts {folder}, which is not on the node: kubelet's folder of device plugins is "
+        "/var/lib/kubelet/device-plugins, even if --root-dir is another one (k0s).",
+        "Mount /var/lib/kubelet/device-plugins; with this collection leave "
+        "nvidia_device_plugin_kubelet_directory (or that of amd, intel) at /var/lib/kubelet.",
+        'MountVolume.SetUp failed for volume "device-plugins" : hostPath type check failed: '
+        "/var/lib/k0s/kubelet/device-plugins is not a directory",
+        "github.com/k0sproject/k0s/issues/7585",
+        READ,
+    ),
+    Rule(
+        "dra_driver_root",
+        r"failed to locate driver libraries: error locating \W{0,4}(?P<library>libnvidia-ml[\w.]*)",
+        "the kubelet plugin of NVIDIA's DRA driver",
+        "The DRA driver's kubelet plugin does not find {library} below its driver root: the node "
+        "has no driver, or the root is another one.",
+        "See that nvidia-smi works on the node, then set nvidiaDriverRoot in the chart's values: / "
+        "for a driver of the node, /run/nvidia/driver for that of the GPU operator.",
+        "error creating driver: failed to create device library: failed to locate driver "
+        'libraries: error locating "libnvidia-ml.so.1"',
+        "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/65",
+        READ,
+    ),
+    Rule(
         "admission_failed",
         r"UnexpectedAdmissionError",
         "kubelet, in a pod's status and events",

@@ -2,167 +2,302 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Error messages of the kernel and nvidia-smi about GPUs, memory and NVLink. Data, not code.
+"""Error messages of the kernel and nvidia-smi about NVIDIA's GPUs and driver. Data, not code.
 
-Xid lines are those of NVIDIA's kernel modules (kernel_rc.c), ``NVRM: Xid (PCI:0000:05:00): 48,
-pid=...``; with MIG the parentheses also have ``GPU-I:02``. The device plugin prints ``Xid=48 on
-Device=GPU-...`` for the same (internal/rm/health.go of k8s-device-plugin v0.20.0). What to do after
-an Xid is in ``_nvidia/xids_data.py``. Only those that call for something have a row here.
+Xid lines are in ``xids.py``.
 """
 
 from __future__ import annotations
 
-from ..._nvidia.xids import XIDS
-from ..._nvidia.xids_data import (
-    ACTIONS,
-    FOLLOW_STEP,
-    NVLINK_STEP,
-    POWER,
-    READ,
-    RESET,
-    RESET_STEP,
-    SOURCE,
+from ..._core.finding import ERROR, POSSIBLE, WARNING
+from ..._nvidia.xids_data import READ, RESET_STEP
+from ..codes import (
+    GPU_UNSUPPORTED,
+    IN_USE,
+    MISMATCH,
+    NOUVEAU,
+    SECURE_BOOT,
+    VGPU_BRANCH,
+    WRONG_MODULES,
 )
-from ..codes import VGPU_BRANCH
 from ..common import GUEST_DRIVER_STEP
 from ..types import Rule
 
 _MODULES = "github.com/NVIDIA/open-gpu-kernel-modules 595.45.04: "
+_OGKM = "github.com/NVIDIA/open-gpu-kernel-modules/issues/"
+_CASES_READ = "2026-11-28"
 _KERNEL = "the kernel's log"
-_GPU = "GPU {address}{device}"
-# The Xids that have a row of their own; gpu_lost is in containers.py.
-_OWN_ROWS = (48, 63, 64, 74, 79, 94, 95, 119, 120, 154, 155, 159)
-# NVLink 5: the line says whether the error is fatal; otherwise nothing is to be done.
-_NVLINK5_FATAL = r"(?:14[4-9]|150)\b(?=[^\n]{0,200}?(?<!non-)\bfatal\b)"
-_RESETS = tuple(
-    number for number, xid in XIDS.items() if xid.action == RESET and number not in _OWN_ROWS
+# Between two words of a message that may be in two lines, each with NVRM.
+_GAP = r"\s(?:[^\n]{0,100}?NVRM:)?\s{0,60}"
+_NO_START = ("no_devices", "gpu_init_failed", "gpu_probe_failed")
+
+_REBOOT = (
+    "Reboot the node, or stop what uses the GPUs and reload the module (modprobe -r nvidia_uvm "
+    "nvidia_drm nvidia_modeset nvidia, then modprobe nvidia). Module, libraries and firmware must "
+    "have the same version: where the packages differ, install them in one version first. Hold "
+    "them, so that it does not happen again: nvidia_driver_hold: true."
 )
+_MISMATCH = (
+    r"driver/library version mismatch(?:.{0,80}?NVML library version: [\d.]{3,20})?"
+    r"|NVRM: API mismatch(?:: the client(?: '(?P<client>[^'\n]{0,64})' \(pid \d{1,10}\))?"
+    rf"{_GAP}has the version (?P<library>\d[\w.]{{0,38}}\w), but{_GAP}this kernel module has{_GAP}"
+    r"the version (?P<module>\d[\w.]{0,38}\w))?"
+)
+_NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
+_PROGRAMS = "nvidia-smi, nvidia-container-cli, the kernel"
 
 
-def _xid(
-    code: str,
-    numbers: tuple[int | str, ...],
+def _mismatch(
     cause: str,
     next_step: str,
-    example: str,
-    covers: tuple[str, ...] = (),
+    when: tuple[str, ...],
+    source: str,
+    *,
+    example: str = "Failed to initialize NVML: Driver/library version mismatch",
+    severity: str = ERROR,
+    fix: str = "",
 ) -> Rule:
-    pattern = (
-        r"(?:\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{4,16})[^)\n]{0,40}\): |\bXid=)"
-        rf"(?P<number>{'|'.join(map(str, numbers))})\b(?: on Device=(?P<device>[\w-]{{1,80}}))?"
+    return Rule(
+        MISMATCH,
+        _MISMATCH,
+        _PROGRAMS,
+        cause,
+        next_step,
+        example,
+        source,
+        _CASES_READ,
+        severity=severity,
+        when=when,
+        family=MISMATCH,
+        fix=fix,
+        covers=(*_NO_NVML, "gpu_init_failed", "gpu_probe_failed"),
     )
-    where = f"{_KERNEL}, the device plugin's log"
-    return Rule(code, pattern, where, cause, next_step, example, SOURCE, READ, covers=covers)
 
+
+#: Module and libraries of different versions; the facts decide between the causes.
+MISMATCHES = (
+    _mismatch(
+        "The module that is loaded and the driver's libraries are of different versions: the "
+        "packages were upgraded under a loaded module.",
+        _REBOOT,
+        ("not driver_agrees", "not module_of_disk_loaded"),
+        "the project's own collection of failure texts",
+    ),
+    _mismatch(
+        "The module on the disk is of the version that is loaded, and the driver's libraries are "
+        "of "
+        "another one: no module of their version was built or installed for this kernel, and the "
+        "next boot loads the same one again.",
+        "Check dkms status and modinfo nvidia. Build and install the module of the libraries' "
+        "version (dkms install), or install modules and libraries of one version.",
+        ("not driver_agrees", "module_of_disk_loaded"),
+        "github.com/Frogging-Family/nvidia-all/issues/394",
+        fix="dkms status; dkms autoinstall; modinfo -F version nvidia",
+    ),
+    _mismatch(
+        "A program {client} loaded a library {library} of another version than the driver's module "
+        "{module}, while the node's own libraries fit it: a container has libraries of the driver "
+        "in its image, or the program was started before an upgrade.",
+        "Take the driver's libraries (libcuda.so.*, libnvidia-*) out of the container's image: the "
+        "NVIDIA container toolkit adds those of the node. Start programs again that are older than "
+        "an upgrade.",
+        ("driver_agrees",),
+        "github.com/NVIDIA/libnvidia-container/issues/266",
+        example="NVRM: API mismatch: the client has the version 570.148.08, but\n"
+        "NVRM: this kernel module has the version 570.148.06.  Please",
+        severity=WARNING,
+        fix="an image without libcuda.so.* and libnvidia-*",
+    ),
+)
 
 KERNEL = (
-    _xid(
-        "gpu_memory_error",
-        (48, 95),
-        f"{_GPU} had a memory error that it could not correct (Xid {{number}}): programs that use "
-        "it were ended, and it may give wrong results until it is reset.",
-        f"{RESET_STEP} Then check nvidia-smi -q -d ECC,ROW_REMAPPER.",
-        "NVRM: Xid (PCI:0000:07:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double "
-        "bit error (DBE) has been detected on GPU in the framebuffer",
+    Rule(
+        GPU_UNSUPPORTED,
+        # "installed in this system has / fallen off the bus" (osapi.c) is another failure.
+        # A vGPU and a host of vGPUs have words of their own there (lines 3733, 3699 of 595.45.04).
+        rf"The NVIDIA v?GPU [^\n]{{4,80}}?{_GAP}installed in this (?:vGPU host )?system{_GAP}is "
+        rf"not "
+        r"supported",
+        _KERNEL,
+        "The driver does not support a GPU of this node: a virtual GPU with the driver of whole "
+        "ones, or a GPU that is too old or too new for the branch.",
+        "Run kubegpu.nodes.plan for this node: it names the driver that the GPU needs.",
+        "NVRM: The NVIDIA GPU 0000:00:07.0 (PCI ID: 10de:2236)\n"
+        "NVRM: installed in this system is not supported by the\n"
+        "NVRM: NVIDIA 535.129.03 driver release.",
+        covers=_NO_START,
+        driver=True,
     ),
-    _xid(
-        "row_remap_failed",
-        (64,),
-        f"{_GPU} could not take a bad row of its memory out of use (Xid 64).",
-        f"{RESET_STEP} If it comes again, the card has to be replaced.",
-        "NVRM: Xid (PCI:0000:0f:00): 64, pid='<unknown>', name=<unknown>, Row Remapper Error: "
-        "(0x00000002eebc4100) - All reserved rows for bank are remapped",
-        covers=("gpu_memory_error",),
+    Rule(
+        GPU_UNSUPPORTED,
+        r"The NVIDIA (?:NVIDIA )?(?P<product>[^\n]{2,80}?) GPU installed in this system is"
+        rf"{_GAP}supported through the NVIDIA (?P<branch>\d{{2,3}})\.xx Legacy drivers"
+        r"(?:.{0,300}?\bThe (?P<version>\d{3}\.[\d.]{1,12}) NVIDIA driver)?",
+        _KERNEL,
+        "The driver {version} does not support the {product}: {branch} is the last branch for it.",
+        "Install a driver of branch {branch} (nvidia_driver_branch: {branch}, "
+        "nvidia_driver_kernel_module: proprietary), or take the card out.",
+        "NVRM: The NVIDIA NVIDIA GeForce GTX 1050 GPU installed in this system is\n"
+        "NVRM:  supported through the NVIDIA 580.xx Legacy drivers. Please\n"
+        "NVRM:  visit http://www.nvidia.com/object/unix.html for more\n"
+        "NVRM:  information.  The 595.71.05 NVIDIA driver will ignore\n"
+        "NVRM:  this GPU.  Continuing probe...",
+        "github.com/NixOS/nixos-hardware/issues/1880",
+        _CASES_READ,
+        covers=_NO_START,
     ),
-    _xid(
-        "gpu_memory_contained",
-        (94,),
-        f"{_GPU} had a memory error that was contained (Xid 94): only the program that used this "
-        "memory was ended.",
-        "Start the program again; reset the GPU or reboot when the node is free, so that the row "
-        "is remapped (nvidia-smi -q -d ROW_REMAPPER).",
-        "NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel (0x9). RST: "
-        "No, D-RST: No",
+    Rule(
+        WRONG_MODULES,
+        r"\b(?P<module>\w{2,40}): module using GPL-only symbols uses symbols from proprietary "
+        r"module "
+        r"nvidia\b",
+        _KERNEL,
+        "The kernel refuses the module {module}: it uses symbols of the kernel that are for free "
+        "modules only, together with those of the proprietary module nvidia.",
+        "Install the driver with its open kernel modules (nvidia_driver_kernel_module: open), "
+        "which "
+        "{module} needs.",
+        "nvidia_fs: module using GPL-only symbols uses symbols from proprietary module nvidia.",
+        "github.com/NVIDIA/gds-nvidia-fs/issues/41",
+        _CASES_READ,
     ),
-    _xid(
-        "row_remap_pending",
-        (63,),
-        f"{_GPU} has recorded a bad row (before Ampere: page) of its memory, which the next reset "
-        "takes out of use (Xid 63).",
-        "Reset the GPU or reboot when the node is free; work may continue until then.",
-        "NVRM: Xid (PCI:0000:10:1c): 63, pid=1896, Row Remapper: New row marked for remapping, "
-        "reset gpu to activate.",
+    Rule(
+        SECURE_BOOT,
+        r"could not insert '?nvidia\w{0,20}'?: Operation not permitted",
+        "modprobe",
+        "The kernel does not permit that NVIDIA's module is loaded: it accepts signed modules only "
+        "(Secure Boot, or kernel lockdown in the mode integrity), or the command runs in a "
+        "container "
+        "without the right to load modules.",
+        "Check cat /sys/kernel/security/lockdown and mokutil --sb-state. Where modules must be "
+        "signed: sign it with a key that the kernel trusts, or use the distribution's signed "
+        "modules, or lockdown none where the policy allows it.",
+        "modprobe: ERROR: could not insert 'nvidia': Operation not permitted",
+        "github.com/bottlerocket-os/bottlerocket/issues/4218",
+        _CASES_READ,
+        confidence=POSSIBLE,
     ),
-    _xid(
-        "nvlink_error",
-        (74, _NVLINK5_FATAL, 155),
-        f"{_GPU} had an error on NVLink (Xid {{number}}).",
-        NVLINK_STEP,
-        "NVRM: Xid (PCI:0003:00:00): 74, pid='<unknown>', name=<unknown>, NVLink: fatal error "
-        "detected on link 14(0x0, 0x0, 0x10000, 0x0, 0x0, 0x0, 0x0)",
+    Rule(
+        IN_USE,
+        r"Module (?P<module>nvidia\w{0,20}) is in use\b",
+        "rmmod, modprobe",
+        "The driver's module {module} is in use and cannot be unloaded: a program has its devices "
+        "open, such as a display manager or a monitoring agent.",
+        "Find the programs: lsof /dev/nvidia* /dev/dri/*. Drain the node and stop them, or reboot "
+        "the node after the installation.",
+        "rmmod: ERROR: Module nvidia_drm is in use",
+        "github.com/NVIDIA/aerial-cuda-accelerated-ran/issues/31",
+        _CASES_READ,
     ),
-    _xid(
-        "power_cable",
-        (54,),
-        f"{_GPU} has no external power (Xid 54).",
-        ACTIONS[POWER][2],
-        # Only the number is known to be so (NVIDIA's catalogue); no line of it was found in public.
-        "NVRM: Xid (PCI:0000:05:00): 54, pid='<unknown>', name=<unknown>",
+    Rule(
+        "driver_oops",
+        r"\bRIP: (?:\d{4}:)?(?P<function>\w{1,80})\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} "
+        r"\[(?P<module>nvidia\w{0,20})\]",
+        _KERNEL,
+        "The kernel stopped a program in NVIDIA's module {module} ({function}): a fault of the "
+        "driver's code. What uses the driver after it may hang.",
+        "Drain the node and reboot it. If it comes again, install a newer version of the driver's "
+        "branch.",
+        "RIP: nvidia_vma_access+0x2f/0x2f0 [nvidia]",
+        "github.com/CachyOS/linux-cachyos/issues/790",
+        _CASES_READ,
     ),
-    _xid(
-        "gsp_timeout",
-        (119, 120),
-        f"{_GPU}: its GSP firmware does not answer, or failed (Xid {{number}}).",
-        f"{RESET_STEP} If it comes again, take a newer version of the driver's branch.",
-        "NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, name=nvidia-smi, Timeout after 6s of "
-        "waiting for RPC response from GPU4 GSP! Expected function 10 (FREE) (0xa55a0090 0x0).",
+    Rule(
+        NOUVEAU,
+        r"\bnouveau (?P<address>[0-9a-f:.]{7,16}): (?:gsp ctor failed: -?\d{1,4}|probe with driver "
+        r"nouveau failed|[^\n]{0,80}?firmware unavailable)",
+        _KERNEL,
+        "The kernel gives the GPU {address} to the driver nouveau, which finds no firmware for it "
+        "and does not start it. Containers need NVIDIA's driver.",
+        "Block nouveau (blacklist nouveau in /etc/modprobe.d), rebuild the initramfs and reboot, "
+        "with NVIDIA's driver installed; the role nvidia_driver does it.",
+        "nouveau 0000:01:00.0: gsp ctor failed: -2",
+        "github.com/Dasharo/dasharo-issues/issues/1597",
+        _CASES_READ,
+        severity=WARNING,
     ),
-    _xid(
-        "coherent_memory_error",
-        (159,),
-        f"{_GPU} had an error on the interface to the processor's memory (CHI, Xid 159).",
-        f"{FOLLOW_STEP} Without one, look for a fault of unified memory (dmesg | grep -i uvm), and "
-        "reboot.",
-        # Only the number is known to be so (nverror.h); no line of it was found in public.
-        "NVRM: Xid (PCI:0009:01:00): 159, pid='<unknown>', name=<unknown>",
-    ),
-    _xid(
+    Rule(
         "gpu_needs_reset",
-        _RESETS,
-        f"{_GPU} had an error after which it has to be reset (Xid {{number}}).",
-        RESET_STEP,
-        "NVRM: Xid (PCI:0000:05:00): 62, pid='<unknown>', name=<unknown>, 0000(0000) 00000000",
+        r"unexpected WPR2 already up(?:.{0,1000}?GPU (?P<address>[0-9a-f:.]{7,16}): RmInitAdapter "
+        r"failed)?",
+        _KERNEL,
+        "The GPU {address} does not start, because its GSP is still in the state of an earlier "
+        "run: "
+        "it has to be reset.",
+        f"{RESET_STEP} If that does not help, power the node off and on.",
+        "NVRM: GPU6 _kgspBootGspRm: unexpected WPR2 already up, cannot proceed with booting GSP",
+        f"{_OGKM}1230",
+        _CASES_READ,
+        covers=("gsp_firmware_failed", *_NO_START),
     ),
     Rule(
-        "recovery_action",
-        r"\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{4,16})[^)\n]{0,40}\): 154, [^\n]{0,60}?recovery "
-        r"action changed from 0x[0-9a-f]{1,8} \([^)\n]{0,60}\) to 0x[0-9a-f]{1,8} "
-        r"\((?!None\))(?P<action>[^)\n]{1,60})\)",
+        "gpu_needs_reset",
+        r"Reset required \[NV_ERR_RESET_REQUIRED\]",
         _KERNEL,
-        "The driver says what GPU {address} needs after an error before it (Xid 154): {action}.",
-        "Drain the node and do that. The Xid before it in the kernel's log (dmesg | grep Xid) is "
-        "the error.",
-        "NVRM: Xid (PCI:0018:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node "
-        "Reboot Required)",
-        "github.com/leptonai/gpud: components/accelerator/nvidia/xid/kmsg_test.go",
-        READ,
+        "NVIDIA's driver refuses work on a GPU that has to be reset before "
+        "(NV_ERR_RESET_REQUIRED); "
+        "programs report a busy or unavailable device.",
+        f"nvidia-smi -q -d RECOVERY names the GPU. {RESET_STEP}",
+        "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] "
+        "(0x00000062) returned from status @ kernel_channel.c:2827",
+        "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/982",
+        _CASES_READ,
     ),
     Rule(
-        "nvswitch_error",
-        r"\bSXid \(PCI:(?P<address>[0-9a-f:.]{4,16})\): (?P<number>\d{1,6}), Fatal, "
-        r"(?P<what>[^\n]{1,120})",
+        "gpu_init_failed",
+        r"(?:GPU (?P<address>[0-9a-f:.]{7,16}): RmInitAdapter failed!.{0,2000}?)?failed to wait "
+        r"for "
+        r"GFW[_ ]boot",
         _KERNEL,
-        "The NVSwitch {address} had a fatal error (SXid {number}): {what}.",
-        "Drain the node, reset all GPUs of the board or reboot, and check the log of the fabric "
-        "manager; what the number means, its user guide says (appendix D).",
-        "nvidia-nvswitch0: SXid (PCI:0000:a9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
-        "access.redhat.com/solutions/6619941, through github.com/leptonai/gpud",
-        READ,
+        "The card's own boot firmware (GFW, of its VBIOS) did not end, so that the driver cannot "
+        "start the GPU {address}: power, seat or slot of the card, its VBIOS, or the card. In a "
+        "guest: the card was not reset by its host.",
+        "Drain the node and power it off and on. If it comes again: power and seat of the card, "
+        "another slot, an update of the VBIOS, then the card itself.",
+        "NVRM: kgspWaitForGfwBootOk_TU102: failed to wait for GFW boot complete: 0x65 VBIOS "
+        "version "
+        "94.02.59.00.05",
+        f"{_OGKM}789",
+        _CASES_READ,
+        confidence=POSSIBLE,
+        covers=("gsp_firmware_failed", "no_devices", "gpu_probe_failed"),
+    ),
+    Rule(
+        "gsp_firmware_failed",
+        r"(?:nvidia (?P<address>[0-9a-f:.]{7,16}): )?Direct firmware load for "
+        r"(?P<file>nvidia/[\w./-]{3,80}) failed with error (?P<error>-\d{1,3})",
+        _KERNEL,
+        "The driver could not load its GSP firmware /lib/firmware/{file} for the GPU {address} "
+        "(error {error}): -2 is a file that is missing in the root or in the initramfs, -4 a load "
+        "that was interrupted because the program that started the GPU was ended.",
+        "Check ls -l /lib/firmware/{file}. If it is missing, install the package of the driver's "
+        "very version that has it (nvidia-firmware-*, nvidia-gsp-firmware or the driver's own), "
+        "rebuild the initramfs where it has the module, and load the module again. If it is there, "
+        "start the program again, with nvidia-persistenced running.",
+        "nvidia 0000:01:00.0: Direct firmware load for nvidia/570.133.20/gsp_ga10x.bin failed with "
+        "error -2",
+        f"{_OGKM}943",
+        _CASES_READ,
+        covers=_NO_START,
+    ),
+    Rule(
+        "gsp_firmware_failed",
+        r"RmFetchGspRmImages: No firmware image found",
+        _KERNEL,
+        "The driver finds no file of its GSP firmware.",
+        "Check ls /lib/firmware/nvidia: it needs gsp_*.bin of the driver's very version "
+        "(nvidia-firmware-*, nvidia-gsp-firmware or the driver's own package), in the initramfs "
+        "too "
+        "where that has the module.",
+        "NVRM: RmFetchGspRmImages: No firmware image found",
+        f"{_OGKM}943",
+        _CASES_READ,
+        covers=_NO_START,
     ),
     Rule(
         "bar_not_assigned",
         r"This PCI I/O region assigned to your NVIDIA device is invalid"
-        r"(?:.{0,40}?\(PCI:(?P<address>[0-9a-f:.]{4,16})\))?",
+        r"(?::.{0,120}?\(PCI:(?P<address>[0-9a-f:.]{4,16})\))?",
         _KERNEL,
         "The firmware (BIOS) gave the GPU {address} no room in the address space.",
         "Turn on 'Above 4G Decoding' and 'Resizable BAR' in the firmware, or boot with "
@@ -214,6 +349,17 @@ KERNEL = (
         f"{_MODULES}src/nvidia/arch/nvalloc/unix/src/osinit.c, kernel-open/nvidia/nv.c",
         READ,
         covers=("no_devices", "gpu_probe_failed"),
+    ),
+    Rule(
+        "driver_message",
+        r"(?:\bGPU (?P<address>[0-9a-f:.]{4,16}): )?RmInitAdapter failed!(?! \(0x)",
+        _KERNEL,
+        "NVIDIA's driver could not start the GPU {address}, and names no code of the error.",
+        "Check: dmesg | grep -i -e NVRM -e Xid.",
+        "NVRM: GPU 0000:00:05.0: RmInitAdapter failed!",
+        f"{_MODULES}src/nvidia/arch/nvalloc/unix/src/osinit.c",
+        READ,
+        last_resort=True,
     ),
     Rule(
         "gpu_probe_failed",

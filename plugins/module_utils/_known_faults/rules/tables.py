@@ -7,12 +7,22 @@
 from __future__ import annotations
 
 from ..types import Rule
+from .amd_kernel import AMD
+from .build_messages import BUILDS
 from .containers import CONTAINER, GENERAL, LAST_RESORTS
 from .drm_kernel import DRM
+from .intel_kernel import INTEL, OTHERS
 from .kubernetes import CLUSTER
 from .nvidia_kernel import KERNEL
+from .packages import PACKAGES
+from .tests_of_gpus import LAST_OF_TESTS, SLURM, TESTS
+from .xids import XID_RULES
 
-FAILURES = (*GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *DRM, *LAST_RESORTS)
+FAILURES = (
+    *(*GENERAL, *CONTAINER, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM, *TESTS, *SLURM),
+    *(*BUILDS, *PACKAGES),
+    *(*LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
+)
 
 SUCCESSES = (
     Rule(

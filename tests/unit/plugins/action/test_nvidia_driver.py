@@ -321,7 +321,8 @@ class StandinNode:
                 write(self.root, f"/var/lib/dkms/nvidia/{NEW}/build/make.log", MAKE_LOG)
                 self.keep_packages()
                 words = DKMS_WORDS
-            return {"failed": True, "msg": words}
+            code = {"code": "job_stopped"} if "stopped" in words else {}
+            return {"failed": True, "msg": words, **code}
         if arguments.get("state") == "absent":
             wanted = self.recorded.get(name, before)
         else:

@@ -23,11 +23,9 @@ from ansible_collections.kubegpu.nodes.plugins.filter.container_toolkit_plan imp
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_driver_plan import nvidia_driver_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_mig_plan import nvidia_mig_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import CAUSES
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import fix_of
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import find_fix
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import (
-    ERROR,
-    Observed,
     Subject,
 )
 from tests.unit.fixtures.diagnosed_node import facts as working_facts
@@ -172,8 +170,8 @@ def check(code, fix, facts):
         assert plan["change"] or "Next step: " in "\n".join(plan["reasons"])
 
 
-def fix_in_words(code, cause=""):
-    return fix_of(Observed(code, Subject("gpu1"), ERROR, "", cause, "", ""), {})
+def fix_in_words(code, **names):
+    return str(find_fix(code, Subject("gpu1"), names))
 
 
 @pytest.mark.parametrize("name", [name for name, (_made, code) in NODE.items()
@@ -228,6 +226,6 @@ def test_each_row_that_names_a_run_is_tried_or_has_a_reason():
 
 
 def test_a_toolkit_whose_program_is_gone_is_installed_again():
-    said = "The container toolkit 1.20.0-1 is installed, but its program x is not there."
-    assert fix_in_words("toolkit_missing", said).startswith("reinstall nvidia-container-toolkit")
+    fix = fix_in_words("toolkit_missing", package="1.20.0-1")
+    assert fix.startswith("reinstall nvidia-container-toolkit")
     assert fix_in_words("toolkit_missing").startswith("ansible-playbook")

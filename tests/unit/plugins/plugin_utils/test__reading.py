@@ -116,7 +116,7 @@ def test_one_machine_under_two_names_and_what_only_looks_like_it():
     assert "--limit 'all:!gpu3.example.com'" in first["message"]
     # Nothing tells a copied identity from a second name: the message names both.
     assert "or a machine answers with the identity of another one" in first["message"]
-    seen = f"Seen: machine id {ONE['machine_id']}, boot id {ONE['boot_id']} of all of them."
+    seen = f"Seen: machine id {ONE['machine_id']}, boot id {ONE['boot_id']} of all of them"
     assert seen in first["message"]
     assert "leave out the one whose own /proc/sys/kernel/random/boot_id" in first["message"]
     assert first["message"] == second["message"]
@@ -125,10 +125,10 @@ def test_one_machine_under_two_names_and_what_only_looks_like_it():
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({"ansible_become_user": "ops"}, "Seen: ansible_become_user is ops."),
-        ({"ansible_sudo_user": "ops"}, "Seen: ansible_sudo_user is ops."),
-        ({"ansible_become": False}, "Seen: ansible_become is false."),
-        ({"ansible_become": "no"}, "Seen: ansible_become is false."),
+        ({"ansible_become_user": "ops"}, "Seen: ansible_become_user is ops"),
+        ({"ansible_sudo_user": "ops"}, "Seen: ansible_sudo_user is ops"),
+        ({"ansible_become": False}, "Seen: ansible_become is false"),
+        ({"ansible_become": "no"}, "Seen: ansible_become is false"),
         ({}, "--become-user names another user"),
     ],
 )

@@ -131,3 +131,18 @@ def test_what_is_said_of_the_batches_that_wait():
     )
     words = stop_message(batch(failed=7, good=1), 12.5)
     assert "(gpu1, gpu2, gpu3, gpu4, gpu5 and 2 more)" in words and "allows 12.5 %" in words
+
+
+def test_a_failure_keeps_the_parts_of_its_error():
+    task = {"name": "Install", "action": "kubegpu.nodes.package_set"}
+    parts = {
+        "cause": "Next step: is the name of a package.",
+        "evidence": "Seen: x",
+        "next_step": "Rename it.",
+        "names": {"variable": "nvidia_driver_source"},
+    }
+    kept = failure(task, {"failed": True, "msg": "All of it.", "code": "", **parts})
+    assert {name: kept[name] for name in parts} == parts and "code" not in kept
+    assert failure_message(kept).endswith(": Next step: is the name of a package.")
+    # What a task of Ansible's own says has no parts.
+    assert "cause" not in failure(task, {"failed": True, "msg": "Seen: x\nNext step: y"})

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.data import DCGM_ERRORS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.dcgm import (
     judge_diag,
     read_diag,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.dcgm_errors import (
+    DCGM_ERRORS,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import judge
 

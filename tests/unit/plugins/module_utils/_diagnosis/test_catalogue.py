@@ -483,10 +483,10 @@ NODE = {
             "systemctl restart containerd.")),))),
         "restart_required",
     ),
-    "cgroup_devices_lost, as a container on a control group of version 1 says it": (
+    "container_devices_denied": (
         lambda: host(what=state(runtimes=(runtime(in_container(
             Result(255, "Failed to initialize NVML: Unknown Error\n", ""))),))),
-        "nvml_unknown_error",
+        "container_devices_denied",
     ),
     "amd_driver_absent": (
         lambda: Host("gpu1", amd_without_driver(), amd_layers(), None), "drm_driver_not_loaded"
@@ -561,6 +561,10 @@ NODE.update(
 NODE["disk_full"] = (
     lambda: without_module(Evidence(output="cp: error writing 'x': No space left on device")),
     "disk_full",
+)
+NODE["driver_oops"] = (
+    lambda: ill("RIP: 0010:nvidia_vma_access+0x2f/0x2f0 [nvidia]"),
+    "driver_oops",
 )
 NODE["driver_message"] = (
     lambda: ill(

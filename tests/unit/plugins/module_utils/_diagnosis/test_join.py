@@ -108,12 +108,19 @@ def test_hosts_and_gpus_do_not_explain_each_other():
 def test_the_driver_s_answer_belongs_to_the_gpus_that_it_names():
     one, other = "0000:01:00.0", "0000:02:00.0"
     lost = saw("gpu_lost", gpu=one)
-    counted = replace(
-        saw("gpu_missing_in_nvml"), evidence=f"NVML lists GPU-1; missing: A10 at {other}"
-    )
+    counted = replace(saw("gpu_missing_in_nvml"), names={"gpus": other})
     assert set(roots(lost, counted)) == {"gpu_lost", "gpu_missing_in_nvml"}
-    named = replace(counted, evidence="NVML lists GPU-2; missing: A10 at 00000000:01:00.0")
-    assert roots(lost, named) == {"gpu_lost": {"gpu_missing_in_nvml"}}
+    for gpus in (one, f"{other} {one}"):
+        named = replace(counted, names={"gpus": gpus})
+        assert roots(lost, named) == {"gpu_lost": {"gpu_missing_in_nvml"}}
+    # A text that looks as if it named one says nothing of it.
+    told = replace(saw("gpu_missing_in_nvml"), evidence=f"missing: A10 at {other}")
+    assert roots(lost, told) == {"gpu_lost": {"gpu_missing_in_nvml"}}
+    # A kernel log names a GPU without its function.
+    short = saw("gpu_lost", gpu="0000:01:00")
+    assert roots(short, replace(counted, names={"gpus": one})) == {
+        "gpu_lost": {"gpu_missing_in_nvml"}
+    }
     # A GPU that has worn out answers.
     worn = saw("row_remap_failed", gpu=one)
     assert set(roots(worn, saw("nvml_failed"))) == {"row_remap_failed", "nvml_failed"}
@@ -142,12 +149,32 @@ WITHOUT_A_ROW = {
     "its text does not say whether the card was changed, MIG partitioned again, or a GPU is lost": (
         "cdi_uuid_unknown", "device_unknown",
     ),
+    "who wrote, or did not write, the CDI specification has the reason in a log": (
+        "cdi_dra_device", "cdi_operator_device", "cdi_vendor_device", "cdi_empty_edits",
+    ),
+    "a chart or a role of somebody else sets the folder": (
+        "plugin_folder_missing", "dra_driver_root",
+    ),
+    "the container was started without its devices, by whom the text does not say": (
+        "container_devices_denied",
+    ),
+    "the program, the firmware or the BIOS is to be changed, or the driver has dealt with it": (
+        "drm_gpu_reset", "drm_ring_timeout", "drm_page_fault", "drm_gpu_hang", "drm_engine_reset",
+        "drm_small_bar", "drm_vf_state_not_saved", "amd_mes_not_answering",
+        "amd_smu_not_answering", "drm_guc_not_answering", "amd_vf_mailbox", "iommu_page_fault",
+        "vfio_reset_failed",
+    ),
     "which of two files remains is for whoever wrote them": ("cdi_conflict",),
     "the collection sets no parameter of the module, and IMEX may not be wanted": (
         "imex_channel_missing",
     ),
     "another log has the reason": (
         "container_cli", "mps_daemon_missing", "plugin_server_crashes",
+    ),
+    "a test, or Slurm, was started by a person: what it needs is not on the node's layers": (
+        "dcgm_test_unsupported", "gpu_memory_full", "shm_too_small", "rvs_gpu_unknown",
+        "rvs_configuration", "slurm_registration_invalid", "slurm_gres_ignored",
+        "gpu_burn_not_run", "nvbandwidth_error", "nccl_test_failed", "nccl_warned",
     ),
 }  # fmt: skip
 

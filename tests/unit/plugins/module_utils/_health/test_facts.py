@@ -297,4 +297,4 @@ def test_the_time_for_all_logs_is_one():
     answers = {f"journalctl {-boot}": journal((1, xid(79))) for boot in range(9)}
     _events, read, unseen, asked = logs(answers, boots=9, timeout=5)
     assert len(read) == len(asked) < 5
-    assert "or the time was over" in unseen[-1][1]
+    assert "or the time limit was reached" in unseen[-1][1]

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -391,7 +393,8 @@ def test_state_and_event_of_one_code_are_one_finding():
     ("line", "severity", "code"),
     [
         ("20034, Fatal, Link 30 LTSSM Fault Up", "error", "nvswitch_error"),
-        ("12028, Non-fatal, Link 32 egress non-posted PRIV error", "info", "nvswitch_event"),
+        ("12028, Non-fatal, Link 32 egress non-posted PRIV error", "error", "nvswitch_error"),
+        ("22013, Non-fatal, Link 44 Minion Link DLREQ interrupt", "info", "nvswitch_event"),
         ("10004, Non-fatal, Host_thermal_event", "warning", "nvswitch_event"),
     ],
 )
@@ -539,7 +542,37 @@ def test_messages_of_other_drivers_and_hung_tasks():
     lines = events((1, line), (2, firmware), (3, line))
     assert found(Node((amd,), Smi("not_asked"), lines)) == [
         ("warning", "drm_firmware_missing", OTHER, ()),
-        ("warning", "kernel_driver_errors", OTHER, ()),
     ]
     hung = node((1, "INFO: task nvidia-smi:7 blocked for more than 120 seconds."))
     assert found(hung) == [("warning", "driver_hangs", "", ())]
+
+
+REPORTS = Path(__file__).parents[4] / "reports" / "inputs" / "health"
+
+
+@pytest.mark.parametrize(
+    ("name", "driver", "serves", "severity", "code"),
+    [
+        ("rocm1886-mi50.log", "amdgpu", True, "error", "amd_ras_uncorrected"),
+        ("therock8232-lost.log", "amdgpu", True, "error", "gpu_lost"),
+        ("bazzite4464-ring.log", "amdgpu", True, "error", "drm_ring_reset_failed"),
+        ("rocm2747-mi210.log", "amdgpu", False, "error", "drm_probe_failed"),
+        ("backports199-pvc.log", "i915", False, "error", "drm_firmware_missing"),
+        ("cachyos892-xe-wedged.log", "xe", True, "error", "drm_wedged"),
+        ("backports172-flex140.log", "i915", True, "error", "drm_reset_failed"),
+    ],
+)
+def test_what_people_had_with_other_drivers(name, driver, serves, severity, code):
+    """Each was no finding or a warning with a generic text: the severity is that of the rule."""
+    text = (REPORTS / name).read_text(encoding="utf-8")
+    address = re.search(rf"{driver} (\S+): ", text)[1]
+    vendor = "amd" if driver == "amdgpu" else "intel"
+    gpu = PciGpu(address, vendor, None, driver if serves else None)
+    log = KernelLog(0, 1.0)
+    log.feed(text.encode())
+    log.close()
+    judged = judge(Node((gpu,), Smi("not_asked"), log.events()), Request())
+
+    told = [(one.severity, one.finding.code) for one in judged]
+    assert (severity, code) in told
+    assert not {"kernel_driver_errors", "drm_ring_timeout"} & {one for _severity, one in told}

@@ -73,28 +73,28 @@ LINES = [
     ),
     (
         "NVRM: GPU 0000:18:00.0: GPU has fallen off the bus.",
-        ("driver", "0000:18:00.0", 0, "fallen off the bus", (), ()),
+        ("driver", "0000:18:00.0", 0, "gpu_lost", (), ()),
     ),
     (
         "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x26:0xffff:1482)",
-        ("driver", "0000:01:00.0", 0, "RmInitAdapter failed!", (), ()),
+        ("driver", "0000:01:00.0", 0, "gpu_init_failed", (), ()),
     ),
     (
         "NVRM: The NVIDIA probe routine was not called for 1 device(s).",
-        ("driver", "", 0, "NVIDIA probe routine was not called for", (), ()),
+        ("driver", "", 0, "gpu_probe_failed", (), ()),
     ),
     (
         "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
-        ("kernel_driver", "0000:03:00.0", 0, "amdgpu: GPU reset", (), ()),
+        ("kernel_driver", "0000:03:00.0", 0, "kernel_driver_errors", (), ()),
     ),
     (
         # A domain of Hyper-V.
         "amdgpu c05b:00:00.0: amdgpu: GPU reset begin!",
-        ("kernel_driver", "c05b:00:00.0", 0, "amdgpu: GPU reset", (), ()),
+        ("kernel_driver", "c05b:00:00.0", 0, "kernel_driver_errors", (), ()),
     ),
     (
         "xe 0000:03:00.0: [drm] *ERROR* GT0: timed out",
-        ("kernel_driver", "0000:03:00.0", 0, "xe: *ERROR*", (), ()),
+        ("kernel_driver", "0000:03:00.0", 0, "kernel_driver_errors", (), ()),
     ),
     (
         "INFO: task nvidia-smi:4242 blocked for more than 120 seconds.",

@@ -50,8 +50,8 @@ def test_first_error(log, error):
     ("log", "version", "kernel", "kernel_module", "why"),
     [
         (MAKE_LOG, "550.163.01", KERNEL, "open", "one argument more"),
-        (MAKE_LOG, "580.95.05", KERNEL, "open", None),
-        (MAKE_LOG, "550.163.01", KERNEL, "proprietary", None),
+        (MAKE_LOG, "580.95.05", KERNEL, "open", "do not fit this kernel"),
+        (MAKE_LOG, "550.163.01", KERNEL, "proprietary", "do not fit this kernel"),
         ("ERROR: modpost: GPL-incompatible module nvidia.ko uses GPL-only symbol "
          "'rcu_read_unlock_strict'", "470.199.02", "5.15.0-1070-aws", "proprietary", "early 2024"),
         ("ERROR: modpost: GPL-incompatible module nvidia.ko uses GPL-only symbol "
@@ -63,6 +63,10 @@ def test_first_error(log, error):
         ("warning: the compiler differs from the one used to build the kernel\n"
          "  The kernel was built by: gcc-13\n  You are using: gcc-11\nx.c:1:1: error: y",
          "550.54.15", "6.8.0", None, "not the one that the kernel was built with"),
+        ("warning: the compiler differs from the one used to build the kernel\n"
+         "  The kernel was built by: gcc (Ubuntu 9.4.0-1ubuntu1) 9.4.0\n"
+         "  You are using:           gcc (Ubuntu 9.5.0-1ubuntu1) 9.5.0\nx.cc:1: error: y",
+         "550.54.15", "6.8.0", None, None),
         ("warning: the compiler differs from the one used to build the kernel\nall is well",
          "550.54.15", "6.8.0", None, None),
         ("/bin/sh: 1: gcc-12: not found", "550.54.15", None, None, "is not installed"),

@@ -445,7 +445,8 @@ def test_cause(evidence, code, said):
     assert [text for text in said if text not in finding.message] == []
     assert finding.cause and finding.evidence and finding.next_step
     assert "None" not in finding.message and "  " not in finding.message
-    assert set(finding.as_problem()) == {"code", "cause", "evidence", "next_step"}
+    texts = {"code", "cause", "evidence", "next_step"}
+    assert texts <= set(finding.as_problem()) <= {*texts, "severity", "names"}
 
 
 def test_there_is_a_case_for_every_cause():

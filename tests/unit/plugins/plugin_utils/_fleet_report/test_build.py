@@ -92,20 +92,20 @@ def test_equal_causes_are_one_action_and_what_follows_is_folded_in():
 
 
 @pytest.mark.parametrize(
-    ("code", "address", "evidence", "ids"),
+    ("code", "address", "gpus", "ids"),
     [
-        ("gpu_lost", "0000:05:00.0", "missing: H100 at 0000:05:00.0", ["gpu_lost"]),
-        ("gpu_lost", "0000:05:00.0", "NVML lists seven", ["gpu_lost"]),
-        ("gpu_lost", "0000:05:00.0", "missing: H100 at 0000:af:00.0", ["gpu_lost", SEVEN]),
+        ("gpu_lost", "0000:05:00.0", "0000:05:00.0", ["gpu_lost"]),
+        ("gpu_lost", "0000:05:00.0", "", ["gpu_lost"]),
+        ("gpu_lost", "0000:05:00.0", "0000:af:00.0", ["gpu_lost", SEVEN]),
         ("row_remap_failed", "0000:05:00.0", "", ["row_remap_failed", SEVEN]),
         ("driver_hangs", "", "", ["driver_hangs"]),
     ],
 )
-def test_a_failed_driver_follows_from_what_can_cause_it(code, address, evidence, ids):
+def test_a_failed_driver_follows_from_what_can_cause_it(code, address, gpus, ids):
     own = copy.deepcopy(FLEET["gpu-07"])
     (row,) = (one for one in own["gpu_verify_result"]["rows"] if one["node"] == "gpu-07")
     (layer,) = (one for one in row["layers"] if one["layer"] == "nvml")
-    layer["evidence"] = evidence
+    layer["names"] = {"gpus": gpus}
     health = own["gpu_report_plan"]["health"]
     health["findings"][0].update(code=code, address=address)
     found = report({"gpu-07": own})
@@ -173,6 +173,7 @@ def test_after_site_a_change_is_no_action_and_a_failure_is():
     failure = {
         "task": "Install", "refused": False,
         "message": "DKMS failed.\nSeen: gcc: error\nNext step: Install the headers.",
+        "cause": "DKMS failed.", "evidence": "gcc: error", "next_step": "Install the headers.",
     }  # fmt: skip
     hosts = changed(gpu_04={**FLEET["gpu-04"], "kubegpu_failure": failure})
     found = {one["id"]: one for one in report(hosts, applied=True)["actions"]}
@@ -181,7 +182,7 @@ def test_after_site_a_change_is_no_action_and_a_failure_is():
     assert (failed["cause"], failed["next_step"]) == ("DKMS failed.", "Install the headers.")
     assert failed["nodes"][0]["evidence"] == "gcc: error"
     # A host whose Prometheus could not be changed is told of, too; what its node lacks comes first.
-    other = {**failure, "message": "promtool refused the rules."}
+    other = {**failure, "message": "promtool refused the rules.", "cause": ""}
     for first, cause in (
         ({}, "promtool refused the rules."),
         ({"kubegpu_failure": failure}, "DKMS failed."),
@@ -189,6 +190,43 @@ def test_after_site_a_change_is_no_action_and_a_failure_is():
         hosts = changed(gpu_04={**FLEET["gpu-04"], "kubegpu_prometheus_failure": other, **first})
         found = {one["id"]: one for one in report(hosts, applied=True)["actions"]}
         assert found["run_failed"]["cause"] == cause
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_what_is_refused_keeps_its_parts(failed):
+    refusals = [
+        {
+            "cause": "Seen: is the name of a GPU.",
+            "evidence": "Next step: x",
+            "next_step": "Buy it.",
+        },
+        {"cause": "It is locked.", "evidence": "", "next_step": ""},
+    ]
+    plan = {"action": "refuse", "reasons": ["a", "b"], "refusals": refusals, "steps": []}
+    joined = "Seen: is the name of a GPU.\nSeen: Next step: x\nNext step: Buy it.\nIt is locked."
+    failure = {"task": "Stop", "refused": True, "changed": False, "message": joined}
+    hosts = {"gpu-01": {**FLEET["gpu-01"], "nvidia_driver_plan": {**plan, "warnings": []}}}
+    if failed:
+        hosts["gpu-01"]["kubegpu_failure"] = failure
+    (node,) = report(hosts, applied=failed)["nodes"]
+    found = [
+        (one["id"], one["subject"], one["cause"], one["evidence"], one["next_step"])
+        for one in node["causes"]
+    ]
+    code, step = "refused" if failed else "plan_refused", "Change the variables of this part, then"
+    assert found == [
+        (code, "driver", "Seen: is the name of a GPU.", "Next step: x", "Buy it."),
+        (code, "driver", "It is locked.", "", f"{step} plan again."),
+    ]
+
+
+def test_variables_that_are_refused_before_any_change_keep_their_parts():
+    wrong = [{"variable": "nvidia_driver_branch", "part": "driver", "message": "x\nSeen: y",
+              "cluster": False, "cause": "x", "evidence": "y", "next_step": "z"}]  # fmt: skip
+    failure = {"task": "Check", "message": "x\nSeen: y", "refused": True, "refusals": wrong}
+    (node,) = report({"gpu-01": {**FLEET["gpu-01"], "kubegpu_failure": failure}})["nodes"]
+    (cause,) = (one for one in node["causes"] if one["id"] == "refused")
+    assert (cause["cause"], cause["evidence"], cause["next_step"]) == ("x", "y", "z")
 
 
 def test_a_node_to_which_site_did_not_get_is_still_to_be_changed():

@@ -96,7 +96,8 @@ def test_a_pod_without_a_node_is_an_action_of_no_node_and_counted_in_the_sentenc
 
 def test_pods_with_one_cause_are_one_action():
     pods = [{**WAITS, "name": name, "findings": [
-        {**WAITS["findings"][0], "next_step": f"Raise it, or end the pod ml/{name}."},
+        {**WAITS["findings"][0], "next_step": f"Raise it, or end the pod ml/{name}.",
+         "names": {"pod": f"ml/{name}"}, "template": "Raise it, or end the pod {pod}."},
     ]} for name in ("train-1", "train-2")]  # fmt: skip
     _known_faults, report = reported(host(1), pods=pods, nodes={"n1": "k1"})
     (action,) = report["actions"]

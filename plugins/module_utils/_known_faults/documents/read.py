@@ -1,0 +1,38 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Recognise the output of a test of GPUs by its form, and return what it says. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..._core.finding import Finding
+from . import dcgm, gpu_burn, nvbandwidth
+from .dcgm_table import read_table
+from .types import Judged
+
+# The JSON of the largest machines has less than a tenth of it.
+_MOST = 4 * 1024 * 1024
+_MOST_FINDINGS = 256
+
+
+def of_documents(text: str) -> list[Finding]:
+    """Return what the output of ``dcgmi diag``, ``gpu_burn`` or ``nvbandwidth`` in a text says."""
+    text = text[-_MOST:]
+    found = [*_of_diag(text), *(gpu_burn.findings(text) or ())]
+    found += nvbandwidth.findings(text) or ()
+    return [_finding(one) for one in found[:_MOST_FINDINGS]]
+
+
+def _of_diag(text: str) -> list[Judged]:
+    diag = dcgm.read_document(text) if '"test_categories"' in text else None
+    diag = diag or read_table(text)
+    return list(diag.judged) if diag else []
+
+
+def _finding(one: Judged) -> Finding:
+    names = {"subject": one.subject, "error": one.error, "action": one.action}
+    details = {name: value for name, value in names.items() if value}
+    return replace(one.finding, severity=one.severity, details=details)

@@ -1,0 +1,199 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What lines of NVIDIA's kernel modules say, where a table or the facts decide. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from .._core.finding import Finding, Subject
+from .._hardware.pci import generation, product
+from .._nvidia.driver_branches import BRANCHES, GENERATIONS
+from .._nvidia.xids import Xid, in_line, sxid_next_step, sxid_severity
+from .._nvidia.xids_data import ERROR, INFO, WARNING
+from .codes import GPU_UNSUPPORTED, VGPU_GUEST, WRONG_MODULES
+from .predicates import Facts
+from .types import Rule
+
+_GPU_LINE = re.compile(
+    r"The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]{4,16}) \(PCI ID: 10de:(?P<id>[0-9a-fA-F]{4})\)"
+)
+# What the open kernel modules say of a GPU that they do not drive; the lines begin with NVRM.
+_OPEN = re.compile(
+    r"The NVIDIA (?P<virtual>v)?GPU [^\n]{4,80}\n[^\n]{0,40}?NVRM: installed in this "
+    r"(?P<host>vGPU host )?system is not supported by\s{1,4}(?:[^\n]{0,40}?NVRM: )?open\b"
+)
+_RELEASE = re.compile(r"NVIDIA\s{1,9}(?:NVRM: )?(?P<version>\d{3}\.\d+(?:\.\d+)?) driver release")
+_XID = re.compile(
+    r"\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{3,16})[^)\n]{0,40}\): (?P<number>\d{1,4}), "
+    r"(?P<line>[^\n]{0,400})",
+    re.IGNORECASE,
+)
+_PROGRAM = re.compile(r"\bname=(?P<name>[^,<>\n]{1,32})")
+_SXID = re.compile(
+    r"\bSXid \(PCI:(?P<address>[0-9a-f:.]{4,16})\): (?P<number>\d{1,6}), (?P<line>[^\n]{0,400})",
+    re.IGNORECASE,
+)
+_WORST = (ERROR, WARNING, INFO)
+_MOST_LINES = 2000
+
+
+def xid(found: Finding, text: str) -> Finding:
+    """Return the worst Xid of a text, by the table of Xids."""
+    rows = [
+        (in_line(int(match["number"]), match["line"]), match)
+        for match, _count in zip(_XID.finditer(text), range(_MOST_LINES))
+    ]
+    if not rows:
+        return found
+    row, match = min(rows, key=lambda one: _WORST.index(one[0].severity))
+    return xid_finding(row, match["address"].lower(), match["line"], match.group())
+
+
+def xid_finding(row: Xid, address: str, line: str, evidence: str) -> Finding:
+    """Return what an Xid means that has no rule of its own."""
+    program = _PROGRAM.search(line)
+    who = f", program {program['name']}" if program else ""
+    return Finding(
+        "xid",
+        f"GPU {address}: {row.meaning} (Xid {row.number}{who}).",
+        evidence[:320],
+        row.next_step,
+        {"address": address, "number": str(row.number)},
+        row.severity,
+        Subject(gpu=address),
+    )
+
+
+def switch_error(found: Finding, text: str) -> Finding:
+    """Return the worst error of an NVSwitch in a text, by the table of SXids."""
+    lines: dict[tuple[str, int], list[re.Match[str]]] = {}
+    for match, _count in zip(_SXID.finditer(text), range(_MOST_LINES)):
+        lines.setdefault((match["address"].lower(), int(match["number"])), []).append(match)
+    if not lines:
+        return found
+    judged = [
+        (sxid_severity(number, "\n".join(one["line"] for one in of_number)), address, number)
+        for (address, number), of_number in lines.items()
+    ]
+    severity, address, number = min(judged, key=lambda one: _WORST.index(one[0]))
+    # A line with Data has numbers only; another line of the error has its words.
+    shown = min(lines[address, number], key=lambda one: one["line"].startswith("Data "))
+    words = "" if shown["line"].startswith("Data ") else f": {shown['line'][:120]}"
+    kind = "an error that is not fatal" if severity == INFO else "an error"
+    return replace(
+        found,
+        code=found.code if severity == ERROR else "nvswitch_event",
+        cause=f"The NVSwitch {address} had {kind} (SXid {number}){words}.",
+        evidence=shown.group()[:320],
+        next_step=sxid_next_step(severity),
+        details={"address": address, "number": str(number)},
+        severity=severity,
+        subject=Subject(gpu=address),
+    )
+
+
+def mismatch(found: Finding, facts: Facts) -> Finding:
+    """Return a mismatch with the versions that the facts have."""
+    driver = facts.get("driver") or {}
+    names = (
+        ("the module that is loaded", "loaded"),
+        ("the module on the disk", "installed"),
+        ("the libraries of the node", "userland"),
+    )
+    known = [f"{name} is {driver[key]}" for name, key in names if driver.get(key)]
+    known = [one.replace("libraries of the node is", "libraries of the node are") for one in known]
+    return replace(found, evidence="; ".join([found.evidence, *known])) if known else found
+
+
+def unsupported(row: Rule, text: str, evidence: str) -> Finding:
+    """Return whether a GPU is virtual or not supported by the branch, by the PCI id in the text."""
+    place, release = _GPU_LINE.search(text), _RELEASE.search(text)
+    if not place:
+        return Finding(row.code, row.cause, evidence, row.next_step)
+    device = place["id"].lower()
+    kind = generation("nvidia", device)
+    name = product("nvidia", (device, None, None)) or "The NVIDIA GPU"
+    what = f"{name} (10de:{device}, {kind}) at {place['address'].lower()}"
+    version = release["version"] if release else None
+    details = {"address": place["address"].lower(), "device_id": device, "generation": kind}
+    by_open = _OPEN.search(text)
+    if by_open:
+        return Finding(*_by_open(by_open, what, kind, evidence), details)
+    first, last = (GENERATIONS[kind].get(end) for end in ("first", "last"))
+    driver = f"driver {version}" if version else "the driver that is loaded"
+    branch = int(version.partition(".")[0]) if version else None
+    if last and (branch is None or branch > int(last)):
+        return Finding(
+            row.code,
+            f"{driver[:1].upper()}{driver[1:]} does not support {what}: {last} is the last branch "
+            "for it.",
+            evidence,
+            f"Install a driver of branch {last} (nvidia_driver_branch: {last}).",
+            details,
+        )
+    if first and branch is not None and branch < int(first):
+        return Finding(
+            row.code,
+            f"{driver[:1].upper()}{driver[1:]} does not support {what}: {first} is the first "
+            "branch for it.",
+            evidence,
+            f"Install a driver of branch {first} or later (nvidia_driver_branch).",
+            details,
+        )
+    if not first or branch is None:
+        return Finding(row.code, row.cause, evidence, row.next_step, details)
+    return Finding(
+        row.code,
+        f"{driver[:1].upper()}{driver[1:]} refuses {what}, a generation that its branch serves: "
+        "most likely this machine is a guest and has a virtual GPU, which wants a GRID driver of "
+        "its host's branch.",
+        evidence,
+        "Run kubegpu.nodes.plan for this node: it says whether the GPU is a virtual one and which "
+        "driver the host has. If it is a whole one, take a newer version of the branch.",
+        details,
+    )
+
+
+def _by_open(
+    match: re.Match[str], what: str, kind: str, evidence: str
+) -> tuple[str, str, str, str]:
+    """Return code, cause, evidence and next step if the open kernel modules reject a GPU."""
+    if match["virtual"]:
+        return (
+            VGPU_GUEST,
+            f"{what} is a virtual GPU of this guest, which these open kernel modules do not drive.",
+            evidence,
+            "Install the GRID driver of the host's branch, with the proprietary modules where this "
+            "generation needs them (nvidia_driver_kernel_module: proprietary).",
+        )
+    if match["host"]:
+        return (
+            WRONG_MODULES,
+            f"{what} is in a host of virtual GPUs, where these open kernel modules do not drive "
+            "it.",
+            evidence,
+            "Install the vGPU manager of NVIDIA's licence portal on this host; it is not a "
+            "driver for containers.",
+        )
+    last = GENERATIONS[kind].get("last")
+    if not last:
+        return (
+            GPU_UNSUPPORTED,
+            f"The open kernel modules found no GSP in {what}, or the GPU does not answer on the "
+            "bus.",
+            evidence,
+            "Power the machine off and on, and see that the GPU is seated and powered. If it is "
+            "older than Turing, install the proprietary modules (nvidia_driver_kernel_module: "
+            "proprietary).",
+        )
+    return (
+        WRONG_MODULES if BRANCHES[last]["supported"] else GPU_UNSUPPORTED,
+        f"{what} has no GSP, and the open kernel modules cannot drive it.",
+        evidence,
+        f"Install the proprietary modules of branch {last}, the last one for it "
+        f"(nvidia_driver_kernel_module: proprietary, nvidia_driver_branch: {last}).",
+    )

@@ -1,0 +1,120 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read a text of any size and form for the rules: plain lines, as many as can be searched. Pure.
+
+Time stamps and prefixes of the kernel's log go, so that a rule can join lines of one message. A
+short text is kept as a whole. Of a long one the lines that are about GPUs, containers, packages and
+builds are kept, of equal ones the first and the last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+#: Characters that are searched, and those that are read at most: the end of a text counts.
+MOST_TEXT = 256 * 1024
+MOST_READ = 64 * 1024 * 1024
+_MOST_LINE = 16 * 1024
+_EQUAL = 2
+_MOST_SHAPES = 20_000
+# How far around a line without an address the address of its device is looked for.
+_NEAR = 2000
+_DATE = r"\d{4}-\d\d-\d\d[T ][\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d)?"
+# dmesg with its options -r, -T and -x, journalctl -k with its formats, talosctl dmesg, and the log
+# of a container as the CRI writes it.
+_PREFIX = re.compile(
+    r"<\d{1,3}>"
+    r"|\[\s{0,12}\d{1,12}\.\d{1,9}\](?:\[\s{0,6}[A-Z]\d{1,9}\])?[ \t]?"
+    r"|\[(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\][ \t]?"
+    r"|kern {1,3}:[a-z]{2,6} {1,4}: "
+    rf"|(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|{_DATE}|\d{{9,12}}\.\d{{1,9}}) "
+    r"(?:\S{1,255} )?kernel: "
+    rf"|(?:\S{{1,64}}: )?kern: {{1,6}}[a-z]{{2,8}}: \[{_DATE}\]: "
+    rf"|{_DATE} (?:stdout|stderr) [FP] "
+    rf"|{_DATE} (?=NVRM|nvidia|amdgpu|i915|xe |\[drm)"
+)
+_PREFIXES = 3
+_INTEREST = re.compile(
+    r"nvidia|nvrm|xid|cuda|nvml|nccl|amdgpu|amdkcl|rocm|hip|hsa|kfd|i915|\bxe\b|habana|\bdrm\b"
+    r"|gpu|\bcdi\b|nouveau|nova|vfio|amd-vi|dmar|fabric|dkms|make|gcc|cc1|dpkg|\bapt\b|dnf|zypp"
+    r"|rpm|modprobe|insmod|module|firmware|kubelet|container|device|plugin|driver"
+    r"|error|fail|fatal|\bE:|\bW:",
+    re.IGNORECASE,
+)
+_DIGITS = re.compile(r"\d+|0x[0-9a-f]+")
+_DEVICE = re.compile(
+    r"\b(?:amdgpu|i915|xe|habanalabs|nouveau)(?:: probe of)? "
+    r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+)
+
+
+def plain(line: str) -> str:
+    """Return a line without time stamps and prefixes of the kernel's log."""
+    start = 0
+    for _number in range(_PREFIXES):
+        match = _PREFIX.match(line, start)
+        if match is None:
+            break
+        start = match.end()
+    return line[start:]
+
+
+def read(text: str) -> str:
+    """Return the lines that are searched."""
+    text = text[-MOST_READ:]
+    if len(text) <= MOST_TEXT:
+        return "\n".join(_lines(text))
+    return _newest(list(_of_interest(text)))
+
+
+def _lines(text: str) -> Iterator[str]:
+    for line in text.split("\n"):
+        yield plain(line.rstrip("\r"))
+
+
+def _of_interest(text: str) -> Iterator[str]:
+    """Yield the lines of interest, of equal ones the first ones; numbers do not count."""
+    seen: dict[str, int] = {}
+    start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line = plain(_cut(text, start, end))
+        start = end + 1
+        if not _INTEREST.search(line):
+            continue
+        shape = _DIGITS.sub("#", line[:200])
+        count = seen.get(shape, 0)
+        if count < _EQUAL:
+            yield line
+        if count or len(seen) < _MOST_SHAPES:
+            seen[shape] = count + 1
+
+
+def _cut(text: str, start: int, end: int) -> str:
+    """Return a line; of a very long one both ends."""
+    if end - start <= _MOST_LINE:
+        return text[start:end].rstrip("\r")
+    half = _MOST_LINE // 2
+    return f"{text[start : start + half]} ... {text[end - half : end]}"
+
+
+def _newest(lines: list[str]) -> str:
+    """Return the last lines, as many as are searched."""
+    size, first = 0, len(lines)
+    while first and size + len(lines[first - 1]) < MOST_TEXT:
+        first -= 1
+        size += len(lines[first]) + 1
+    return "\n".join(lines[first:])
+
+
+def near_address(text: str, place: int) -> str:
+    """Return the address of the device that the lines before a place are about, or after it."""
+    before = [one["address"] for one in _DEVICE.finditer(text, max(0, place - _NEAR), place)]
+    if before:
+        return before[-1]
+    after = _DEVICE.search(text, place, place + _NEAR)
+    return after["address"] if after else ""

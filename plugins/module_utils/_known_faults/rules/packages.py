@@ -1,0 +1,281 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Messages of package managers (apt, dnf, zypper). Data, not code.
+
+The first row that matches counts: what is specific stands before what follows from it. What a node
+shows in addition (file systems, locks, pins) is in ``_packages/failures.py``.
+"""
+
+from __future__ import annotations
+
+from ..._core.finding import POSSIBLE
+from ..types import Rule
+
+READ = "2026-11-28"
+_MANAGER = "a package manager"
+_SOURCE = "apt, dpkg, dnf and zypper, run by the tests of this collection; tests/reports"
+_AGAIN = "then run again: it continues where this run stopped."
+#: What shows that a text is of a package manager: the messages are general ones.
+MANAGERS = (
+    r"(?m)^\s*(?:\d[\d.]* )?(?:E|W|Err|Get|Hit):|^\s*Probl.{1,2}mes?: |Signing key on "
+    r"|\b(?:apt|apt-get|aptitude|dpkg|dnf|dnf5|yum|zypper|rpm)\b|Reading package lists|InRelease"
+    r"|modular filtering|Failed to resolve the transaction|repomd\.xml"
+)
+
+PACKAGES = (
+    Rule(
+        "package_disk_full",
+        r"no space left on device|enough free space|not enough (?:disk )?space|disk quota exceeded"
+        r"|more space needed on the|needs \S+ (?:more space )?on the \S+ filesystem",
+        _MANAGER,
+        "The disk of this node is full.",
+        f"Free space (below /var/cache, /var/lib or /usr), {_AGAIN}",
+        "E: You don't have enough free space in /var/cache/apt/archives/.",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_read_only",
+        r"read-only file ?system",
+        _MANAGER,
+        "A file system of this node is mounted read-only.",
+        "Mount it writable. If the kernel remounted it after an error (journalctl -k), check the "
+        "disk first; on a system whose image is read-only by design, the packages belong into the "
+        "image.",
+        "dpkg: error processing archive x.deb: unable to create /usr/lib/x: Read-only file system",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_not_root",
+        r"are you root\?|superuser privileges|root privileges are required",
+        _MANAGER,
+        "The package manager was not run as root.",
+        "Run with become, and with a become_user that is root.",
+        "E: Unable to lock the administration directory (/var/lib/dpkg/), are you root?",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_locked",
+        r"could not get lock|unable to (?:acquire|lock)|is locked by another process"
+        r"|Failed to lock|dpkg frontend lock|lock is held by|System management is locked"
+        r"|transaction lock",
+        _MANAGER,
+        "Another run of the package manager holds its lock.",
+        "Wait until it has ended (an unattended upgrade can take minutes), or raise lock_timeout.",
+        "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 (apt)",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "repository_not_valid",
+        r"Release file .*(?:is not valid yet|is expired)",
+        _MANAGER,
+        "The metadata of a repository is not valid at the time of this node's clock.",
+        "Compare date on the node with the time of other machines; if the clock is right, the "
+        "mirror of the repository is old.",
+        "E: Release file for http://mirror.example/InRelease is not valid yet",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "repository_key_weak",
+        r"SHA1 is not considered secure|Policy rejected (?:non-revocation )?signature"
+        r"|Signing key on [0-9A-F]{16,64} is not bound",
+        "apt (sqv)",
+        "A repository's key is signed with SHA1, which the policy of this system does not accept "
+        "any "
+        "more: the owner of the repository has to publish the key again, signed with SHA-256.",
+        "Take the owner's newer key, if there is one; otherwise disable the repository on this "
+        "node. "
+        "Do not turn the check off.",
+        "Signing key on EB693B3035CD5710E231E123A4B469963BF863CC is not bound: because: SHA1 is "
+        "not considered secure since 2026-02-01T00:00:00Z",
+        "github.com/claytono/ansible-role-nvidia; Debian 13, sqv",
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "repository_key_rejected",
+        r"NO_PUBKEY|is not signed|EXPKEYSIG|BADSIG|REVKEYSIG|couldn.t be verified"
+        r"|cannot be authenticated|Sub-process /usr/bin/sqv|GPG check FAILED|is not signed by"
+        r"|Signature verification failed|GPG signature verification error|bad GPG signature"
+        r"|Public key for \S+ is not installed|GPG key .*not (?:trusted|known)|NOKEY"
+        r"|is not readable by user",
+        _MANAGER,
+        "A repository's signature is not accepted.",
+        "Correct the key of the repository that is named; kubegpu.nodes.package_repository checks "
+        "it by fingerprint.",
+        "W: GPG error: http://mirror.example InRelease: NO_PUBKEY A4B469963BF863CC",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_would_remove",
+        r"remove is disabled|would be removed",
+        _MANAGER,
+        "The set cannot be installed without removing other packages, which is never done.",
+        "Remove them manually, or name them in obsolete.",
+        "E: Packages need to be removed but remove is disabled.",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "repository_out_of_sync",
+        r"File has unexpected size|Mirror sync in progress",
+        "apt",
+        "A repository was changed while it was read: its index and its files are of two states.",
+        "Run again in some minutes. If it remains, the mirror or a cache in front of it is out of "
+        "date: refresh it.",
+        "E: Failed to fetch http://mirror.example/Packages File has unexpected size (2029789 != "
+        "2026885). Mirror sync in progress?",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_hash_mismatch",
+        r"hash sum mismatch|size mismatch|checksum doesn.t match|checksums? .*do(?:es)? not match",
+        _MANAGER,
+        "A package that was fetched is not the one that the repository lists.",
+        "Refresh or repair the mirror.",
+        "E: Failed to fetch http://mirror.example/x.deb Hash Sum mismatch",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "repository_proxy",
+        r"407 +Proxy Authentication|could not resolve proxy|proxy CONNECT aborted"
+        r"|Received HTTP code \d+ from proxy",
+        _MANAGER,
+        "The proxy of this node refuses the connection, or is not found.",
+        "Correct the address of the proxy, or its user and password.",
+        "E: Failed to fetch http://mirror.example 407 Proxy Authentication Required",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "repository_certificate",
+        r"certificate verif|SSL certificate problem|certificate is NOT trusted"
+        r"|self.signed certificate|peer certificate",
+        _MANAGER,
+        "The certificate of a repository's server is not accepted.",
+        "Give the certificate authority by ca_file, or correct the server's certificate.",
+        "E: Certificate verification failed: The certificate is NOT trusted.",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "repository_forbidden",
+        r"\b40[13] +(?:Unauthorized|Forbidden)|Status code: 40[13]\b|error: 40[13]\b",
+        _MANAGER,
+        "A repository refuses access.",
+        "Correct user and password of the repository or its mirror, or the rules of its server.",
+        "Error: Status code: 403 for http://mirror.example/repodata/repomd.xml",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "repository_unreachable",
+        r"failed to fetch|could not resolve|could not connect|connection (?:refused|timed out)"
+        r"|404 +Not Found|Failed to update apt cache|Curl error"
+        r"|Failed to download metadata|Cannot download|Valid metadata not found|Download \(curl\)",
+        _MANAGER,
+        "A package repository cannot be reached.",
+        "Check the repository's address, proxy and certificate authority from this node.",
+        "E: Failed to fetch http://mirror.example/x.deb Could not connect",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_filtered",
+        r"filtered out by (?:exclude|modular) filtering|matches only excluded packages",
+        _MANAGER,
+        "A setting of the package manager hides a package that a repository has: an exclusion, or "
+        "the stream of a dnf module, such as nvidia-driver.",
+        "Check exclude and excludepkgs of its configuration, its version locks, and the streams of "
+        "its modules (dnf module list nvidia-driver; dnf module reset nvidia-driver, then enable "
+        "the stream).",
+        "Error: All matches were filtered out by modular filtering for argument: cuda-drivers",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_version_missing",
+        r"Version '(?P<version>[^'\n]{1,80})' for '(?P<package>[^'\n]{1,80})' was not found",
+        "apt",
+        "The version {version} of {package} is in no repository of this node, or that package is "
+        "a virtual one: since driver 580 NVIDIA's packages have no branch in their names "
+        "(nvidia-fabricmanager, libnvsdm).",
+        "Compare apt-cache policy {package}; ask for a version that it lists, or for the package "
+        "that provides the virtual one.",
+        "E: Version '580.65.06-1' for 'nvidia-fabricmanager-580' was not found",
+        "github.com/NVIDIA/gpu-driver-container/pull/451",
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_missing",
+        r"no available installation candidate|was not found|No package matching"
+        r"|Unable to locate package|has no installation candidate|Unable to find a match"
+        r"|No package \S+ available|No provider of|No match for argument"
+        r"|Failed to install some of the specified packages",
+        _MANAGER,
+        "A package or its version is in no repository of this node.",
+        "Ask for a version or branch that the repositories have (apt-cache policy, dnf list), or "
+        "add "
+        "the repository that has it.",
+        "E: Unable to locate package nvidia-graphics-drivers-555",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_conflict",
+        r"unmet dependencies|generated breaks|but none of the providers can be installed"
+        r"|\bobsoletes .{1,200} provided by|\brequires \S+ [<>=]+|held broken packages|but it is "
+        r"not (?:going to be )?install"
+        r"|nothing provides|conflicting requests|Depsolve Error|cannot install both"
+        r"|requirement cannot be provided|not installable providers",
+        _MANAGER,
+        "The packages' dependencies cannot be met.",
+        "See what is held, pinned or of another repository (apt-mark showhold, apt-cache policy; "
+        "dnf "
+        "repoquery, dnf versionlock list). Do not mix NVIDIA's repository with another one that "
+        "has "
+        "the driver. Add the repository that has what is missing, or ask for a version that fits.",
+        "E: Unable to correct problems, you have held broken packages.",
+        _SOURCE,
+        READ,
+        confidence=POSSIBLE,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_script_failed",
+        r"dpkg was interrupted|returned an error code|post-installation|subprocess .* script"
+        r"|scriptlet failed|scriptlet, exit status",
+        _MANAGER,
+        "A package's own script failed; packages are left half configured.",
+        f"Correct what the script reports, {_AGAIN}",
+        "E: Sub-process /usr/bin/dpkg returned an error code (1)",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+)
