@@ -99,8 +99,7 @@ def explain_log(text: str) -> Finding:
         "DKMS" if "dkms" in log.lower() else "A build",
         version,
         kernel or "unknown",
-        (f"first error: {error}" if error else "the text has no error of the compiler")
-        + (f"; log: {path}" if path else ""),
+        (error or "the text has no error of the compiler") + (f"; log: {path}" if path else ""),
         fix=(fix.why, fix.step) if fix else _OLDER,
         details={"kernel": kernel, "version": version, "error": error, "log": path},
     )

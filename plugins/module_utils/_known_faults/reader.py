@@ -37,12 +37,13 @@ _PREFIX = re.compile(
     rf"|{_DATE} (?=NVRM|nvidia|amdgpu|i915|xe |\[drm)"
 )
 _PREFIXES = 3
-_INTEREST = re.compile(
-    r"nvidia|nvrm|xid|cuda|nvml|nccl|amdgpu|amdkcl|rocm|hip|hsa|kfd|i915|\bxe\b|habana|\bdrm\b"
-    r"|gpu|\bcdi\b|nouveau|nova|vfio|amd-vi|dmar|fabric|dkms|make|gcc|cc1|dpkg|\bapt\b|dnf|zypp"
-    r"|rpm|modprobe|insmod|module|firmware|kubelet|container|device|plugin|driver"
-    r"|error|fail|fatal|\bE:|\bW:",
-    re.IGNORECASE,
+# Words of lines of interest: a search for each is faster than one expression for all.
+_INTEREST = (
+    *("nvidia", "nvrm", "xid", "cuda", "nvml", "nccl", "amdgpu", "amdkcl", "rocm", "hip", "hsa"),
+    *("kfd", "i915", "xe ", "habana", "drm", "gpu", "cdi", "nouveau", "nova", "vfio", "amd-vi"),
+    *("fabric", "dkms", "make", "gcc", "dpkg", "apt", "dnf", "zypp", "rpm", "modprobe", "insmod"),
+    *("module", "firmware", "kubelet", "container", "device", "plugin", "driver", "slurm", "gres"),
+    *("error", "fail", "fatal", "e: ", "w: ", "problem"),
 )
 _DIGITS = re.compile(r"\d+|0x[0-9a-f]+")
 _DEVICE = re.compile(
@@ -82,10 +83,12 @@ def _of_interest(text: str) -> Iterator[str]:
     while start <= len(text):
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
-        line = plain(_cut(text, start, end))
+        line = _cut(text, start, end)
         start = end + 1
-        if not _INTEREST.search(line):
+        low = line.lower()
+        if not any(word in low for word in _INTEREST):
             continue
+        line = plain(line)
         shape = _DIGITS.sub("#", line[:200])
         count = seen.get(shape, 0)
         if count < _EQUAL:

@@ -154,8 +154,8 @@ _RUNS = (
         RAS,
         _CARD
         + r"(?:uncorrectable hardware error\(|(?:\{\d{1,6}\})?\[Hardware Error\]: Accelerator "
-        r"Check Architecture events logged|[^\n]{0,80}\b[1-9]\d{0,8} (?:new )?uncorrectable "
-        r"hardware errors? |[^\n]{0,40}RAS (?:poison|fatal error))",
+        r"Check Architecture events logged)|\b[1-9]\d{0,8} (?:new )?uncorrectable hardware errors? "
+        r"|\bRAS (?:poison|fatal error)",
         _KERNEL,
         "The GPU {address} reports an uncorrectable hardware error (RAS): what it computes may be "
         "wrong. A program can bring it too, by an access that no memory answers.",
@@ -173,8 +173,7 @@ _RUNS = (
     ),
     Rule(
         RESET_FAILED,
-        _CARD
-        + r"[^\n]{0,60}?(?:GPU reset(?:\(\d{1,6}\))? failed|GPU Recovery Failed|GPU reset end "
+        _CARD + r"(?:GPU reset(?:\(\d{1,6}\))? failed|GPU Recovery Failed|GPU reset end "
         r"with ret = -\d{1,4}|ASIC reset failed)",
         _KERNEL,
         "The GPU {address} hung, and the kernel could not reset it: it does no work any more.",

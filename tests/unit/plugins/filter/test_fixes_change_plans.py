@@ -58,6 +58,7 @@ TOOLKIT = {
 }
 SETTINGS = {
     "toolkit_config_invalid": {"nvidia-container-cli.no-cgroups": False},
+    "container_no_cgroups": {"nvidia-container-cli.no-cgroups": False},
     "hook_called_directly": {"nvidia-container-runtime.mode": "auto"},
     "nothing_injected": {"nvidia-container-runtime.mode": "auto"},
     "ldconfig_failed": {"nvidia-container-cli.ldconfig": "@/sbin/ldconfig"},
@@ -175,7 +176,7 @@ def fix_in_words(code, **names):
 
 
 @pytest.mark.parametrize("name", [name for name, (_made, code) in NODE.items()
-                                  if RUN.search(CAUSES[code].fix)])  # fmt: skip
+                                  if code in CAUSES and RUN.search(CAUSES[code].fix)])  # fmt: skip
 def test_the_fix_changes_the_plan_of_the_node_that_has_the_finding(name):
     made, code = NODE[name]
     host = made()
@@ -203,6 +204,10 @@ MORE = {
     "not_default": changed,
     "could_not_reach_nvml": changed,
     "plugin_gave_up": changed,
+    "nvml_unknown_error": changed,
+    "container_no_cgroups": lambda: changed(
+        container_toolkit__config={"nvidia-container-cli.no-cgroups": True}
+    ),
 }
 
 

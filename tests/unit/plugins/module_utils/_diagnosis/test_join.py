@@ -164,6 +164,14 @@ WITHOUT_A_ROW = {
         "amd_smu_not_answering", "drm_guc_not_answering", "amd_vf_mailbox", "iommu_page_fault",
         "vfio_reset_failed",
     ),
+    "what package managers say is a failure of a run, and no layer of a node": (
+        "package_disk_full", "package_read_only", "package_not_root", "package_locked",
+        "repository_not_valid", "repository_key_weak", "repository_key_rejected",
+        "package_would_remove", "package_hash_mismatch", "repository_out_of_sync",
+        "repository_proxy", "repository_certificate", "repository_forbidden",
+        "repository_unreachable", "package_filtered", "package_missing",
+        "package_version_missing", "package_conflict", "package_script_failed",
+    ),
     "which of two files remains is for whoever wrote them": ("cdi_conflict",),
     "the collection sets no parameter of the module, and IMEX may not be wanted": (
         "imex_channel_missing",
