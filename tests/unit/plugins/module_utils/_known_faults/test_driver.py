@@ -277,6 +277,42 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
                  "kernel.  Please make sure you have installed the kernel source files"),
         codes.NO_HEADERS, ["kernel-devel-5.14.0-427.el9.x86_64"],
     ),
+    "no headers on Amazon Linux": (
+        Evidence(kernel="6.12.40-63.114.amzn2023.x86_64", os_id="amzn", family="rhel",
+                 arch="x86_64", output="ERROR: Unable to find the kernel source tree for the "
+                 "currently running kernel."),
+        codes.NO_HEADERS, ["Install kernel6.12-devel-6.12.40-63.114.amzn2023.x86_64"],
+    ),
+    "no headers on Oracle's UEK": (
+        Evidence(kernel="5.15.0-300.163.18.el9uek.x86_64", os_id="ol", family="rhel",
+                 arch="x86_64", output="ERROR: Unable to find the kernel source tree for the "
+                 "currently running kernel."),
+        codes.NO_HEADERS, ["Install kernel-uek-devel-5.15.0-300.163.18.el9uek.x86_64"],
+    ),
+    "no headers on SLES": (
+        Evidence(kernel="6.4.0-150600.23.47-default", os_id="sles", family="suse",
+                 arch="x86_64", output="ERROR: Unable to find the kernel source tree for the "
+                 "currently running kernel."),
+        codes.NO_HEADERS, ["Install kernel-default-devel (6.4.0-150600.23.47*)"],
+    ),
+    "no headers on Mint": (
+        Evidence(kernel="6.8.0-51-generic", os_id="linuxmint", family="debian",
+                 arch="x86_64", output="ERROR: Unable to find the kernel source tree for the "
+                 "currently running kernel."),
+        codes.NO_HEADERS, ["Install linux-headers-6.8.0-51-generic"],
+    ),
+    "no headers on Pop!_OS": (
+        Evidence(kernel="6.9.3-76060903-generic", os_id="pop", family="debian",
+                 arch="x86_64", output="ERROR: Unable to find the kernel source tree for the "
+                 "currently running kernel."),
+        codes.NO_HEADERS, ["Install linux-headers-6.9.3-76060903-generic"],
+    ),
+    "no headers on Proxmox": (
+        Evidence(kernel="6.14.11-2-pve", os_id="debian", family="debian",
+                 arch="x86_64", output="ERROR: Unable to find the kernel source tree for the "
+                 "currently running kernel."),
+        codes.NO_HEADERS, ["Install proxmox-headers-6.14.11-2-pve (the kernel is from Proxmox"],
+    ),
     "DKMS, recorded on Debian 13": (
         Evidence(kernel=KERNEL, os_id="debian", wanted="550.163.01", kernel_module="open",
                  output=APT, dkms=(FAILED,), headers=True),

@@ -596,6 +596,32 @@ def test_headers_of_rpm_kernels(on, expected):
         assert list(plan.optional_packages) == ["nvidia-persistenced"]
 
 
+def _without_headers(on):
+    node = facts("T4", on, "-")
+    node["kernels"] = [{**one, "headers": False} for one in node["kernels"]]
+    return plan_driver(node, *read_options(request("-")))
+
+
+def test_headers_of_a_kernel_of_proxmox():
+    """Reports: github.com/KyleGospo/gasket-dkms/pull/20, strongtz/i915-sriov-dkms/issues/403."""
+    plan = _without_headers("d13 k=6.14.11-2-pve")
+
+    assert "proxmox-headers-6.14.11-2-pve" in plan.optional_packages
+    assert not [name for name in plan.packages if name.startswith("linux-headers")]
+    assert any(
+        "not one of debian" in text and "proxmox-headers-6.14.11-2-pve" in text
+        for text in plan.warnings
+    )
+
+
+@pytest.mark.parametrize("on", ["d13", "u24", "rocky9", "sles15", "amzn", "ol9"])
+def test_headers_of_the_distribution_need_no_warning(on):
+    plan = _without_headers(on)
+
+    assert plan.action == "install"
+    assert not any("headers are not installed" in text for text in plan.warnings)
+
+
 @pytest.mark.parametrize(
     ("on", "meta"),
     [
