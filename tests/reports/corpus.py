@@ -30,7 +30,7 @@ ORIGINS = (
 _KEYS = {
     *("source", "date", "situation", "text", "input", "facts", "expect", "never", "why"),
 }
-_EXPECTED = {"codes", "severity", "confidence", "says", "nothing", "new_codes"}
+_EXPECTED = {"codes", "severity", "confidence", "says", "nothing", "new_codes", "open"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Case:
     :param codes: those that must come; the first one is the root.
     :param says: what a person needs: words of cause, evidence, next step or fix.
     :param never_says: words that must not come in cause, next step or fix.
+    :param open: why it is not answered rightly yet; empty for a case that is.
     :param nothing: whether the text is of a node that works, so that no error may be found.
     """
 
@@ -58,6 +59,7 @@ class Case:
     never_says: tuple[str, ...] = ()
     never_codes: tuple[str, ...] = ()
     nothing: bool = False
+    open: str = ""
     keys: frozenset[str] = field(default=frozenset(), compare=False)
 
 
@@ -89,6 +91,7 @@ def _read(path: Path) -> Case:
         never_says=tuple(never.get("says") or ()),
         never_codes=tuple(never.get("codes") or ()),
         nothing=bool(expect.get("nothing")),
+        open=expect.get("open") or "",
         keys=frozenset(said) - _KEYS | frozenset(expect) - _EXPECTED,
     )
 

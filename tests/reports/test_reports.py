@@ -29,6 +29,9 @@ def test_what_people_ran_into(case):
         for one in found
     )
 
+    if case.open:
+        assert wrong, f"it is answered rightly now: remove open ({case.open})"
+        return
     assert not wrong, f"{'; '.join(wrong)}\nsaid: {said or 'nothing'}\nright: {case.why}"
 
 

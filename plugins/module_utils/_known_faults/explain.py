@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.errors import InputError
-from .._core.finding import Finding
+from .._core.finding import POSSIBLE, Finding
 from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
@@ -164,6 +164,7 @@ def _busy(found: Finding, gpus: Sequence[Mapping[str, Any]]) -> Finding:
         return found
     return replace(
         found,
+        confidence=POSSIBLE,
         cause=f"{found.cause} A virtual GPU (vGPU) without a licence fails so as well.",
         next_step=f"{found.next_step} In a guest with a vGPU check License Status in "
         "nvidia-smi -q.",

@@ -13,6 +13,7 @@ from .cdi import CDI
 from .containers import GENERAL, LAST_RESORTS
 from .drm_kernel import DRM
 from .intel_kernel import INTEL, OTHERS
+from .kubelet import KUBELET
 from .kubernetes import CLUSTER
 from .nvidia_kernel import KERNEL
 from .packages import PACKAGES
@@ -21,7 +22,7 @@ from .tests_of_gpus import LAST_OF_TESTS, SLURM, TESTS
 from .xids import XID_RULES
 
 FAILURES = (
-    *(*GENERAL, *CDI, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM),
+    *(*KUBELET, *GENERAL, *CDI, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM),
     *(*TESTS, *SLURM, *BUILDS, *PACKAGES, *LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
 )
 

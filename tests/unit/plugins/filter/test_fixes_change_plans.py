@@ -58,7 +58,6 @@ TOOLKIT = {
 }
 SETTINGS = {
     "toolkit_config_invalid": {"nvidia-container-cli.no-cgroups": False},
-    "container_no_cgroups": {"nvidia-container-cli.no-cgroups": False},
     "hook_called_directly": {"nvidia-container-runtime.mode": "auto"},
     "nothing_injected": {"nvidia-container-runtime.mode": "auto"},
     "ldconfig_failed": {"nvidia-container-cli.ldconfig": "@/sbin/ldconfig"},
@@ -209,10 +208,6 @@ MORE = {
     "not_default": changed,
     "could_not_reach_nvml": changed,
     "plugin_gave_up": changed,
-    "nvml_unknown_error": changed,
-    "container_no_cgroups": lambda: changed(
-        container_toolkit__config={"nvidia-container-cli.no-cgroups": True}
-    ),
 }
 
 
