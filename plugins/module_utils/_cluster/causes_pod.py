@@ -166,6 +166,10 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
             "it again; what it waits for says: kubectl -n {namespace} describe pod {name}",
             _names(pod, state),
         )
+    return _not_registered(name, pod, state, seen)
+
+
+def _not_registered(name: str, pod: PodView, state: NodeState, seen: str) -> Finding:
     last = pod.last_lines(3)
     return with_names(
         "not_registered",

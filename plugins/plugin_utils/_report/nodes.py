@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS as OF_ERROR
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
-from .._rollout import cause_of
 from .drivers import (
     REBOOT,
     RESTART,
@@ -24,6 +22,8 @@ from .drivers import (
     present_driver,
     unmanaged,
 )
+from .refused import refused_values
+from .steps import change_text, result_steps, row_step
 
 # In the order in which the playbook site runs them.
 PARTS = ("driver", "mig", "cuda", "toolkit")
@@ -47,9 +47,6 @@ _UNLOADS = (
     "nvidia_driver_reboot: true allows one."
 )
 _RUNTIMES = ("containerd", "docker", "crio")
-# Steps of the toolkit's plan that are shown without the part's name.
-_SELF_EXPLANATORY = ("cdi", *_RUNTIMES)
-_NEW_CONFIGURATION = "the running daemon does not know the new configuration"
 NOT_READ = "the node could not be read"
 
 
@@ -92,7 +89,7 @@ def node_plan(
     present = _present(node)
     row = _row(name, node=node, gpus=describe_gpus(node["gpus"]), present=present)
     if wrong:
-        return {**row, **_refused_values(wrong)}
+        return {**row, **refused_values(wrong, (*PARTS, *AMD_PARTS))}
     if gpu_vendor(node["gpus"]) == "none":
         return {**row, "why": ["no GPU: nothing to do"]}
     parts = {part: (plans or {})[part] for part in (*PARTS, *AMD_PARTS) if (plans or {}).get(part)}
@@ -105,21 +102,15 @@ def node_plan(
     steps = [step for step in planned if selected(_tag(step), run_tags, skip_tags)]
     left_out = list(dict.fromkeys(_tag(step) for step in planned if step not in steps))
     refused = [part for part in parts if (part, "refused") in _actions(steps)]
-    pending = [
-        one
-        for part in ("driver", "AMD driver")
-        for one in ([] if steps else driver_pending(parts.get(part), None))
-    ]
+    pending = [] if steps else _plan_pending(parts)
     return {
         **row,
         **parts,
         "action": "refuse" if refused else "change" if steps else "none",
         "pending": pending,
         "steps": steps,
-        "changes": [_change_text(step) for step in steps],
-        "refusals": [
-            {"part": part, **one} for part in refused for one in parts[part].get("refusals") or ()
-        ],
+        "changes": [change_text(step) for step in steps],
+        "refusals": _refusals(parts, refused),
         "why": [*(one["reason"] for one in steps), *_unchanged(parts, planned), *left_alone]
         or ["nothing that this run does" if left_out else "up to date"],
         "warnings": [
@@ -127,12 +118,31 @@ def node_plan(
             *([f"left out by the tags of this run: {', '.join(left_out)}"] if left_out else []),
             # Without other steps there is no result that reports it.
             *map(pending_text, pending),
-            *(text for plan in parts.values() for text in plan["warnings"]),
-            # Nothing that remains to be done, so that the result does not show it.
-            *(text for plan in parts.values() for text in plan.get("notes", ())),
-            *_problems(node, parts),
+            *_remarks(node, parts),
         ],
     }
+
+
+def _plan_pending(parts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        one for part in ("driver", "AMD driver") for one in driver_pending(parts.get(part), None)
+    ]
+
+
+def _refusals(
+    parts: Mapping[str, Mapping[str, Any]], refused: Sequence[str]
+) -> list[dict[str, Any]]:
+    return [{"part": part, **one} for part in refused for one in parts[part].get("refusals") or ()]
+
+
+def _remarks(node: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return warnings and notes of the plans, and the problems that the facts show."""
+    return [
+        *(text for plan in parts.values() for text in plan["warnings"]),
+        # Nothing that remains to be done, so that the result does not show it.
+        *(text for plan in parts.values() for text in plan.get("notes", ())),
+        *_problems(node, parts),
+    ]
 
 
 def node_result(
@@ -157,20 +167,7 @@ def node_result(
         facts.
     """
     driver, mig, cuda, toolkit = (plans.get(part) or {} for part in PARTS)
-    pending = [
-        *driver_pending(driver, results.get("driver")),
-        *driver_pending(plans.get("AMD driver"), results.get("AMD driver")),
-        *_mig_pending(results.get("mig")),
-        *(
-            {
-                "pending": RESTART,
-                "daemon": engine,
-                "reason": result.get("restart_reason") or "its daemon is older than its file",
-            }
-            for engine, result in results.items()
-            if result.get("restart_required")
-        ),
-    ]
+    pending = _result_pending(plans, results)
     return {
         "node": name,
         "driver": [
@@ -202,6 +199,26 @@ def node_result(
     }
 
 
+def _result_pending(
+    plans: Mapping[str, Mapping[str, Any]], results: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return what remains to be done after the run: reboots and restarts."""
+    return [
+        *driver_pending(plans.get("driver") or {}, results.get("driver")),
+        *driver_pending(plans.get("AMD driver"), results.get("AMD driver")),
+        *_mig_pending(results.get("mig")),
+        *(
+            {
+                "pending": RESTART,
+                "daemon": engine,
+                "reason": result.get("restart_reason") or "its daemon is older than its file",
+            }
+            for engine, result in results.items()
+            if result.get("restart_required")
+        ),
+    ]
+
+
 def toolkit_text(
     node: Mapping[str, Any] | None, plans: Mapping[str, Mapping[str, Any]], *, done: bool
 ) -> str | None:
@@ -213,37 +230,6 @@ def toolkit_text(
     if node and not done:
         amd = (node.get("amd_container_toolkit") or {}).get("version")
     return " and ".join(text for text in (own, f"AMD {amd}" if amd else None) if text) or None
-
-
-def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the part of a row for wrong values. Their messages are shown below the table."""
-    steps = [
-        {"part": one["part"], **_step("variables", "refused", one["variable"], one["message"])}
-        for one in wrong
-    ]
-    reasons: dict[str, list[str]] = {}
-    for one in wrong:
-        reasons.setdefault(one["part"], []).append(one["message"])
-    return {
-        **{
-            part: {"action": "refuse", "reasons": messages}
-            for part, messages in reasons.items()
-            if part in (*PARTS, *AMD_PARTS)
-        },
-        "action": "refuse",
-        "steps": steps,
-        "changes": [f"{one['part']}: refused" for one in wrong],
-        "refusals": [
-            {name: one[name] for name in ("part", *OF_ERROR) if one.get(name)}
-            for one in wrong
-            if one.get("cause")
-        ],
-        "why": [
-            f"{one['variable']} {one.get('why') or 'has a wrong value'}".strip() + ", see below"
-            for one in wrong
-        ],
-        "warnings": [one["message"] for one in wrong],
-    }
 
 
 def _converged_result(
@@ -391,7 +377,7 @@ def _part_steps(
     part: str, plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, str]]:
     if plan["action"] == "refuse":
-        return [{"part": part, **_step(part, "refused", "", "\n".join(plan["reasons"]))}]
+        return [{"part": part, **row_step(part, "refused", "", "\n".join(plan["reasons"]))}]
     steps = [dict(step) for step in plan["steps"]]
     if part == "driver":
         # The step that installs the packages gets all reasons: branch, source, kernel modules.
@@ -441,7 +427,7 @@ def _with_results(
 ) -> list[dict[str, str]]:
     steps = [dict(step) for step in planned if step["step"] not in results]
     for engine, result in results.items():
-        known = _result_steps(engine, result)
+        known = result_steps(engine, result)
         # A module cannot predict the restarts that the installation of the toolkit causes.
         known += [
             dict(step)
@@ -485,39 +471,3 @@ def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -
         f"site stops this node at {refused[0]}, which is refused; it continues with "
         f"{' and '.join(later)} after that is fixed"
     ]
-
-
-def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]:
-    if result.get("failed"):
-        return [_step(engine, "fail", "", cause_of({**result, "message": result.get("msg", "")}))]
-    steps = []
-    if result.get("changed"):
-        # The first reason is that of the change; the others are remarks.
-        reason = next(iter(result.get("reasons") or ()), "the configuration differs")
-        steps.append(_step(engine, "configure", "", reason))
-    if result.get("reloaded"):
-        steps.append(_step(engine, "reload", "", _NEW_CONFIGURATION))
-    if result.get("restarted"):
-        reason = str(result.get("restart_reason") or _NEW_CONFIGURATION)
-        steps.append(_step(engine, "restart", "", reason))
-    elif result.get("restart_required"):
-        reason = str(result.get("restart_reason") or _NEW_CONFIGURATION)
-        steps.append(_step(engine, "wait for a restart", "", reason))
-    return steps
-
-
-def _change_text(step: Mapping[str, str]) -> str:
-    part, name, action = step["part"], step["step"], step["action"]
-    detail = step["detail"]
-    if name == "repository":
-        # The address is long, and is in the JSON file.
-        detail = ""
-    elif name == "files":
-        detail = ", ".join(path.rpartition("/")[2] for path in detail.split(", "))
-    alone = name in (part, action) or name in _SELF_EXPLANATORY
-    subject = (part if name == action else name) if alone else f"{part} {name}"
-    return f"{subject}: {action} {detail}".rstrip()
-
-
-def _step(step: str, action: str, detail: str, reason: str) -> dict[str, str]:
-    return {"step": step, "action": action, "detail": detail, "reason": reason}

@@ -45,6 +45,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explai
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.licence import (
     licence_fault,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.predicates import (
+    partial,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance import plan as pods_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance import (
     record as pods_record,
@@ -90,8 +93,8 @@ def _docker(said: Result = ONE_GPU) -> State:
     return state(runtimes=(runtime(container(said, method="docker run --gpus all"), **DOCKER),))
 
 
-def _explained(text: str, **known: Any) -> str:
-    return message(explain(text, **known)[0])
+def _explained(text: str, driver: str | None = None) -> str:
+    return message(explain(text, partial(driver))[0])
 
 
 def docker_verified() -> str:

@@ -1,0 +1,54 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The steps of a node's row: of a plan, and of the result of a runtime's module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._rollout import cause_of
+
+# Steps of the toolkit's plan that are shown without the part's name.
+_SELF_EXPLANATORY = ("cdi", "containerd", "docker", "crio")
+_NEW_CONFIGURATION = "the running daemon does not know the new configuration"
+
+
+def result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]:
+    if result.get("failed"):
+        return [
+            row_step(engine, "fail", "", cause_of({**result, "message": result.get("msg", "")}))
+        ]
+    steps = []
+    if result.get("changed"):
+        # The first reason is that of the change; the others are remarks.
+        reason = next(iter(result.get("reasons") or ()), "the configuration differs")
+        steps.append(row_step(engine, "configure", "", reason))
+    if result.get("reloaded"):
+        steps.append(row_step(engine, "reload", "", _NEW_CONFIGURATION))
+    if result.get("restarted"):
+        reason = str(result.get("restart_reason") or _NEW_CONFIGURATION)
+        steps.append(row_step(engine, "restart", "", reason))
+    elif result.get("restart_required"):
+        reason = str(result.get("restart_reason") or _NEW_CONFIGURATION)
+        steps.append(row_step(engine, "wait for a restart", "", reason))
+    return steps
+
+
+def change_text(step: Mapping[str, str]) -> str:
+    part, name, action = step["part"], step["step"], step["action"]
+    detail = step["detail"]
+    if name == "repository":
+        # The address is long, and is in the JSON file.
+        detail = ""
+    elif name == "files":
+        detail = ", ".join(path.rpartition("/")[2] for path in detail.split(", "))
+    alone = name in (part, action) or name in _SELF_EXPLANATORY
+    subject = (part if name == action else name) if alone else f"{part} {name}"
+    return f"{subject}: {action} {detail}".rstrip()
+
+
+def row_step(step: str, action: str, detail: str, reason: str) -> dict[str, str]:
+    return {"step": step, "action": action, "detail": detail, "reason": reason}
