@@ -131,8 +131,9 @@ def groups(match: re.Match[str]) -> dict[str, str]:
 def filled_in(sentence: str, match: re.Match[str]) -> str:
     """Return a sentence with the named groups in place of their names in braces."""
     said = sentence.format_map(_Groups(groups(match)))
-    # A name that the text did not have leaves two blanks behind.
-    return re.sub(r" {2,}", " ", said)
+    # A name that the text did not have leaves blanks behind, or a bracket without it.
+    said = re.sub(r" \((?:[a-z]{1,20} )?\)", "", said)
+    return re.sub(r" +(?=[,.:;](?:\s|$))", "", re.sub(r" {2,}", " ", said))
 
 
 def evidence(text: str, match: re.Match[str]) -> str:

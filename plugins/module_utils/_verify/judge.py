@@ -135,7 +135,7 @@ def _module(
             "Reboot the node, or reload the module while no program uses a GPU.",
         )
     if userland and userland != loaded:
-        mismatch = explain("Driver/library version mismatch")[0]
+        mismatch = explain("Driver/library version mismatch", node)[0]
         return LayerResult(
             MODULE,
             False,

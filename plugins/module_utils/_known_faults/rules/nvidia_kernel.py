@@ -237,7 +237,7 @@ KERNEL = (
         "NVIDIA's driver refuses work on a GPU that has to be reset before "
         "(NV_ERR_RESET_REQUIRED); "
         "programs report a busy or unavailable device.",
-        f"nvidia-smi -q -d RECOVERY names the GPU. {RESET_STEP}",
+        f"nvidia-smi -q names the GPU (GPU Recovery Action). {RESET_STEP}",
         "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] "
         "(0x00000062) returned from status @ kernel_channel.c:2827",
         "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/982",

@@ -576,3 +576,38 @@ def test_what_people_had_with_other_drivers(name, driver, serves, severity, code
     told = [(one.severity, one.finding.code) for one in judged]
     assert (severity, code) in told
     assert not {"kernel_driver_errors", "drm_ring_timeout"} & {one for _severity, one in told}
+
+
+def test_an_xid_of_several_jobs_on_one_part_of_a_gpu_points_to_the_gpu():
+    """All jobs are python3: the name alone did not tell them apart."""
+    text = (REPORTS.parent / "xids" / "nvs270-13-repeat.txt").read_text(encoding="utf-8")
+    lines = [(number, line.partition("] ")[2]) for number, line in enumerate(text.splitlines(), 1)]
+    finding = only(node(*lines))
+    assert (finding.severity, finding.xids) == ("warning", (13,))
+    assert "processes or more had it, all of them in GPC 3, TPC 1" in finding.finding.cause
+    assert "dcgmi diag" in finding.finding.next_step
+
+    one_job = [(number, re.sub(r"pid=\d+", "pid=7", line)) for number, line in lines]
+    assert only(node(*one_job)).severity == "info"
+
+
+def test_an_xid_that_names_its_cause_belongs_to_it_however_late():
+    cause = "NVRM: Xid (PCI:0000:3b:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 03"
+    late = "NVRM: Xid (PCI:0000:3b:00): 45, pid=7, name=python3, Ch 1, caused by previous Xid 149"
+    other = late.replace("149", "94")
+    assert [one[3] for one in found(node((1, cause), (900, late)))] == [(149,)]
+    assert [one[3] for one in found(node((1, cause), (900, other)))] == [(149,), (45,)]
+
+
+def test_lines_of_one_message_are_judged_together():
+    """Each line for itself says nothing of a GPU that the driver does not support."""
+    first = "NVRM: The NVIDIA GPU 0000:3b:00.0 (PCI ID: 10de:2331)"
+    rest = (
+        "               NVRM: installed in this system is not supported by the\n"
+        "               NVRM: NVIDIA 550.90.07 driver release.\n"
+    )
+    log = KernelLog(0, 1.0)
+    log.feed(f"[    5.1] {first}\n{rest}".encode())
+    log.close()
+    (event,) = log.events()
+    assert event.variant == "gpu_unsupported" and "550.90.07" in event.sample
