@@ -115,7 +115,7 @@ def test_an_upgrade_that_is_killed_converges(nodes, right, tmp_path):
         changed = {name: one["changed"] for name, one in again.stats.items()}
         assert again.status == 0 and not any(changed.values()), f"{what}\n{again.output}"
 
-    upgraded(NEW)
+    # The nodes have the new version.
     whole = whole_runs(lambda _number, node: start(1, node), nodes)
     for run in whole:
         assert run.wait() == 0, run.text
