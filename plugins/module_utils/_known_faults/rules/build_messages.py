@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from ..codes import BUILD_FAILED
+from ..._core.finding import POSSIBLE
+from ..codes import BUILD_FAILED, OTHER_KERNEL
 from ..types import Rule
 
 READ = "2026-11-28"
@@ -26,5 +27,53 @@ BUILDS = (
         "github.com/NVIDIA/nvidia-container-toolkit/issues/361",
         READ,
         covers=("package_script_failed", "package_conflict"),
+    ),
+    Rule(
+        OTHER_KERNEL,
+        r"could not insert '?(?P<module>nvidia\w{0,20})'?: (?:Exec format error|Invalid module "
+        r"format)"
+        r"|version magic '[^'\n]{1,80}' should be|\.gnu\.linkonce\.this_module|failed to validate "
+        r"module \[nvidia\w{0,20}\] BTF",
+        "modprobe, the kernel's log",
+        "The module {module} was built for another kernel than the running one, or with headers of "
+        "another kernel.",
+        "Install the headers of the running kernel (uname -r), then build the module again (dkms "
+        "autoinstall) or reinstall the package of the prebuilt one; or boot the kernel that it was "
+        "built for.",
+        "modprobe: ERROR: could not insert 'nvidia': Exec format error",
+        "github.com/negativo17/nvidia-driver/issues/97",
+        READ,
+        covers=("wrong_architecture",),
+    ),
+    Rule(
+        "selinux_denies_module",
+        r"avc: +denied +\{ module_load \}(?:[^\n]{0,300}?path=\"(?P<file>[^\"\n]{1,200})\")?",
+        "the audit log, the kernel's log",
+        "SELinux does not let a program load the kernel module {file}: the file has another label "
+        "than modules have, or the policy of that program is missing.",
+        "Compare ls -Z of the file with that of other modules, and run restorecon -Rv on its "
+        "folder. "
+        "Where a container loads it (the GPU operator's driver), install the policy package of the "
+        "distribution (container-selinux, rke2-selinux). ausearch -m avc shows all denials.",
+        'avc:  denied  { module_load } for  pid=1 comm="modprobe" path="/run/nvidia.ko"',
+        "github.com/NVIDIA/gpu-operator/issues/2837",
+        READ,
+        covers=("module_not_loaded", "driver_not_loaded"),
+    ),
+    Rule(
+        "selinux_denies_module",
+        r"could not insert '?(?P<module>nvidia\w{0,20})'?: Permission denied",
+        "modprobe",
+        "The kernel denies root to load the module {module}: SELinux, or another security module, "
+        "forbids it for this file or for the program that loads it.",
+        "Check getenforce and ausearch -m avc -ts recent. If SELinux denies module_load: compare "
+        "ls -Z "
+        "of the file with that of other modules, run restorecon -Rv on its folder, and install the "
+        "policy package of the distribution (container-selinux, rke2-selinux) where a container "
+        "loads it.",
+        "modprobe: ERROR: could not insert 'nvidia': Permission denied",
+        "github.com/NVIDIA/gpu-operator/issues/2837",
+        READ,
+        confidence=POSSIBLE,
     ),
 )

@@ -175,7 +175,7 @@ WITHOUT_A_ROW = {
     "kubelet, its policy, an operator or the pod itself is to be changed": (
         "containerd_drop_in_version", "toolkit_too_old", "topology_affinity", "smt_alignment",
         "kubelet_state_file", "inotify_limit", "pod_level_gpu", "device_class_missing",
-        "gpu_operator_too_old", "amd_plugin_no_kfd",
+        "gpu_operator_too_old", "amd_plugin_no_kfd", "selinux_denies_module",
     ),
     "which of two files remains is for whoever wrote them": ("cdi_conflict",),
     "the collection sets no parameter of the module, and IMEX may not be wanted": (
