@@ -14,9 +14,20 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import
     CONFIDENCES,
     SEVERITIES,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
+    FAILURES,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.types import Rule
 
 from . import page
 from .corpus import FOLDER, ORIGINS, cases, judge, said_about
+
+#: Codes of rules with neither a case nor a source outside of this project. Their messages were seen
+#: by the tests on nodes and on a Kubernetes of this project.
+NEITHER = {
+    "insufficient_gpu", "module_not_loaded", "no_devices", "no_plugin_devices",
+    "nvidia_smi_missing",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
@@ -74,3 +85,9 @@ def test_a_wrong_answer_is_found():
 
 def test_the_page_of_the_reports_is_up_to_date():
     assert page.PAGE.read_text(encoding="utf-8") == page.page(), "python -m tests.reports.page"
+
+
+def test_which_rules_have_neither_a_case_nor_a_source():
+    said = {one["code"] for case in cases() for one in said_about(case)}
+    own = Rule("", "", "", "", "", "").source
+    assert {row.code for row in FAILURES if row.source == own} - said == NEITHER
