@@ -160,6 +160,12 @@ _SAID = {
 def findings_page() -> str:
     """Return docs/findings.md."""
     found = _findings()
+    for row in FAILURES:
+        # A code that the source has under another name.
+        if not (row.code in found and found[row.code].cause):
+            found[row.code] = Entry(
+                row.code, _open(row.cause), _open(row.next_step), "_known_faults"
+            )
     for code in CAUSES:
         found.setdefault(code, Entry(code, "", "", "_diagnosis"))
     sections = [HEAD + FINDINGS]
@@ -171,6 +177,11 @@ def findings_page() -> str:
         if entries:
             sections.append("\n".join([f"## {title}", "", *map(_section, entries)]))
     return "\n".join(sections)
+
+
+def _open(text: str) -> str:
+    """Return a text with "..." for the names that a message has."""
+    return re.sub(r"\{\w+\}", "...", text)
 
 
 def _section(entry: Entry) -> str:
