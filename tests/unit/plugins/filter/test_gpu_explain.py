@@ -45,6 +45,26 @@ def test_unknown_texts_have_no_finding():
     assert gpu_explain("a text about something else") == []
 
 
+HEALTHY = {
+    "apt": "Reading package lists... Done\n0 upgraded, 2 newly installed, 1 to remove and 0 not "
+    "upgraded.\nSetting up nvidia-kernel-dkms (580.95.05) ...\nDone.",
+    "amdgpu": "[ 3.2] amdgpu 0000:03:00.0: amdgpu: MEM ECC is active.\n[ 3.3] amdgpu 0000:03:00.0: "
+    "amdgpu: SMU is initialized successfully!\n[ 9.9] amdgpu 0000:03:00.0: amdgpu: socket: 0, "
+    "die: 0, 0 new uncorrectable hardware errors detected in gfx block",
+    "i915": "[ 3.3] i915 0000:00:02.0: [drm] GT0: GuC firmware i915/adlp_guc_70.bin version 70.36",
+    "nvidia": "[ 5.1] nvidia: module verification failed: signature and/or required key missing - "
+    "tainting kernel\n[ 5.2] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.95.05",
+    "kubelet": 'Got registration request from device plugin with resource "nvidia.com/gpu"',
+    "build": "nvidia/nv.c:10:2: note: expanded from macro\n LD [M] nvidia.ko\nDKMS: install done.",
+    "program": "GET /x 404 Not Found\nconnection refused, dnf and apt in words\nfailed to fetch",
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_texts_of_what_works_have_no_finding(name):
+    assert gpu_explain(HEALTHY[name]) == []
+
+
 def test_the_worst_comes_first():
     warning = "NVRM: Xid (PCI:0000:05:00): 63, Row Remapper: New row marked for remapping"
     found = gpu_explain(f"{warning}\n{LOST}")
