@@ -60,12 +60,12 @@ def _shown(found: Finding, host: str) -> dict[str, Any]:
         "severity": found.severity or ERROR,
         "subject": subject,
         "cause": found.cause,
-        "evidence": redact(found.evidence),
+        "evidence": found.evidence,
         "next_step": found.next_step,
         "fix": found.fix or _fix(found, host),
         "confidence": found.confidence or LIKELY,
     }
-    shown: dict[str, Any] = {name: printable(one) for name, one in texts.items()}
+    shown: dict[str, Any] = {name: printable(redact(one)) for name, one in texts.items()}
     return {**shown, "alternatives": list(found.alternatives)}
 
 

@@ -45,10 +45,21 @@ def _of_event(finding: Finding, severity: str, event: Event) -> Judged:
     )
 
 
+def _named(event: Event) -> Finding:
+    """Return the finding of the code by which the event was counted."""
+    otherwise = Finding(
+        event.variant,
+        f"The kernel's log has a message of the driver of GPU {event.address}.",
+        next_step="Check the message in dmesg.",
+        severity=WARNING,
+    )
+    found = explain(event.sample)
+    return next((one for one in found if one.code == event.variant), otherwise)
+
+
 def _driver_event(event: Event, works: bool) -> Judged:
     """Return what NVIDIA's driver said of a GPU; a failed start is over if it answers now."""
-    found = explain(event.sample)
-    finding = next((one for one in found if one.code == event.variant), found[0])
+    finding = _named(event)
     remains = finding.code == "driver_oops" or (
         finding.code == "gpu_needs_reset" and not event.address
     )
@@ -104,8 +115,7 @@ def _gpu_of(event: Event, gpus: Mapping[str, PciGpu]) -> str:
 
 
 def _kernel_driver(event: Event, gpus: Mapping[str, PciGpu]) -> Judged:
-    found = explain(event.sample)
-    finding = next((one for one in found if one.code == event.variant), found[0])
+    finding = _named(event)
     severity = finding.severity
     if event.variant in STARTS and gpus[event.address].kernel_driver:
         # The driver serves the GPU all the same, without a part of its functions.

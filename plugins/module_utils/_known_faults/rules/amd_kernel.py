@@ -155,7 +155,7 @@ _RUNS = (
         _CARD
         + r"(?:uncorrectable hardware error\(|(?:\{\d{1,6}\})?\[Hardware Error\]: Accelerator "
         r"Check Architecture events logged)|\b[1-9]\d{0,8} (?:new )?uncorrectable hardware errors? "
-        r"|\bRAS (?:poison|fatal error)",
+        r"|\bRAS poison is consumed",
         _KERNEL,
         "The GPU {address} reports an uncorrectable hardware error (RAS): what it computes may be "
         "wrong. A program can bring it too, by an access that no memory answers.",
@@ -280,7 +280,7 @@ _RUNS = (
 _AROUND = (
     Rule(
         "iommu_page_fault",
-        r"\b(?P<driver>amdgpu|nvidia|i915|xe|AMD-Vi)(?: (?P<address>[0-9a-f:.]{7,16}))?: "
+        r"\b(?P<driver>amdgpu|nvidia|i915|xe)(?: (?P<address>[0-9a-f:.]{7,16}))?: "
         r"(?:AMD-Vi: )?Event logged \[IO_PAGE_FAULT",
         _KERNEL,
         "The IOMMU blocks accesses of the GPU {address}, mostly those to the memory of another "
@@ -296,7 +296,7 @@ _AROUND = (
     Rule(
         "vfio_reset_failed",
         r"\bvfio-pci (?P<address>[0-9a-f:.]{7,16}): (?:\w{1,40}: failed to reset device"
-        r"|not ready \d{1,9}ms after (?:FLR|bus reset))",
+        r"|not ready \d{1,9}ms after (?:FLR|bus reset); giving up)",
         "the kernel's log of a host of guests",
         "The host cannot reset the GPU {address} between two guests, so that the next guest's "
         "driver does not start.",

@@ -27,6 +27,7 @@ BUILDS = (
         "Error! Bad return status for module build on kernel: 6.1.0-21-amd64 (x86_64)",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/361",
         READ,
+        context=r"(?i)nvidia|dkms|linux-headers|/lib/modules|module build on kernel",
         covers=("package_script_failed", "package_conflict"),
     ),
     Rule(

@@ -111,7 +111,7 @@ KUBELET = (
     Rule(
         "inotify_limit",
         r"Failed to serve (?P<resource>[\w./-]{1,100}): too many open files"
-        r"|Failed to create watcher for \S{1,200}|inotify_init1?: too many open files",
+        r"|inotify_init1?: too many open files",
         "the log of a device plugin",
         "The node has no inotify instance left, so that the device plugin cannot watch kubelet's "
         "socket.",

@@ -269,7 +269,8 @@ PACKAGES = (
     ),
     Rule(
         "package_script_failed",
-        r"dpkg was interrupted|returned an error code|post-installation|subprocess .* script"
+        r"dpkg was interrupted|returned an error code|post-installation script subprocess "
+        r"returned|subprocess .{1,80} script returned"
         r"|scriptlet failed|scriptlet, exit status",
         _MANAGER,
         "A package's own script failed; packages are left half configured.",

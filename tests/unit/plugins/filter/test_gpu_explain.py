@@ -56,6 +56,11 @@ HEALTHY = {
     "tainting kernel\n[ 5.2] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.95.05",
     "kubelet": 'Got registration request from device plugin with resource "nvidia.com/gpu"',
     "build": "nvidia/nv.c:10:2: note: expanded from macro\n LD [M] nvidia.ko\nDKMS: install done.",
+    "trigger": "Reading package lists...\nRunning the post-installation trigger 10_revoke_keys",
+    "timer": "systemd: Starting apt-daily.timer\nkubelet: dial tcp: connect: connection refused",
+    "disk": "nvme 0000:01:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x000a]",
+    "slow reset": "vfio-pci 0000:0d:00.0: not ready 1023ms after FLR; waiting",
+    "user's build": "gcc: error: unrecognized command-line option '-mfoo'",
     "program": "GET /x 404 Not Found\nconnection refused, dnf and apt in words\nfailed to fetch",
 }
 
@@ -71,6 +76,11 @@ def test_the_worst_comes_first():
 
     severities = [one["severity"] for one in found]
     assert severities == sorted(severities, key=["error", "warning", "info"].index)
+
+
+def test_a_secret_in_a_name_does_not_come_out():
+    found = gpu_explain("NVRM: Xid (PCI:0000:05:00): 43, pid=1, name=--token=hunter22, Ch 1")
+    assert found and "hunter22" not in str(found)
 
 
 def test_secrets_and_control_codes_do_not_come_out():
