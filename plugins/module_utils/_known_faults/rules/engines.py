@@ -13,7 +13,9 @@ _READ_REPORTS = "2026-11-28"
 ENGINES = (
     Rule(
         "image_missing",
-        r"Unable to find image \W{0,8}(?P<one>[\w./:@-]+)\W{0,8} locally"
+        # Docker pulls it then, unless that fails.
+        r"Unable to find image \W{0,8}(?P<one>[\w./:@-]+)\W{0,8} locally(?!.{0,4000}?Downloaded "
+        r"newer)"
         r"|No such image: (?P<two>[\w./:@-]+)"
         r"|image \W{0,8}(?P<three>[\w./:@-]+)\W{1,8}not found"
         r"|Container image \W{0,8}(?P<four>[\w./:@-]+)\W{0,8} is not present with pull policy"
@@ -77,7 +79,8 @@ ENGINES = (
     Rule(
         "containerd_not_running",
         r"(?:dial(?:ing)? [^\w/]{0,16}(?:unix [^\w/]{0,16})?|stat [^\w/]{0,16})"
-        r"(?P<socket>/[\w./-]{0,200}?containerd[\w.-]{0,60}?\.sock)",
+        r"(?P<socket>/[\w./-]{0,200}?containerd[\w.-]{0,60}?\.sock)"
+        r"(?=.{0,120}?(?:no such file|refused|deadline|timeout|denied|connect:))",
         "ctr, crictl, kubelet",
         "containerd does not answer at {socket}.",
         "Check: systemctl status containerd; journalctl --unit containerd. Check the configuration "

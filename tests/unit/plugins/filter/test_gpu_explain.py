@@ -57,6 +57,9 @@ HEALTHY = {
     "kubelet": 'Got registration request from device plugin with resource "nvidia.com/gpu"',
     "build": "nvidia/nv.c:10:2: note: expanded from macro\n LD [M] nvidia.ko\nDKMS: install done.",
     "trigger": "Reading package lists...\nRunning the post-installation trigger 10_revoke_keys",
+    "pull": "Unable to find image 'nvidia/cuda:12' locally\n12: Pulling from nvidia/cuda\nStatus: "
+    "Downloaded newer image for nvidia/cuda:12",
+    "socket": "Creating a gRPC client to dial unix /run/containerd/containerd.sock",
     "timer": "systemd: Starting apt-daily.timer\nkubelet: dial tcp: connect: connection refused",
     "disk": "nvme 0000:01:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x000a]",
     "slow reset": "vfio-pci 0000:0d:00.0: not ready 1023ms after FLR; waiting",
