@@ -32,7 +32,7 @@ BUILDS = (
     ),
     Rule(
         OTHER_KERNEL,
-        r"could not insert '?(?P<module>nvidia\w{0,20})'?: (?:Exec format error|Invalid module "
+        r"could not insert '?(?P<module>\w{1,40})'?: (?:Exec format error|Invalid module "
         r"format)"
         r"|version magic '[^'\n]{1,80}' should be|\.gnu\.linkonce\.this_module|failed to validate "
         r"module \[nvidia\w{0,20}\] BTF",
