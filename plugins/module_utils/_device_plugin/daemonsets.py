@@ -22,7 +22,7 @@ from .._kube.pod_parts import (
 from .._labels.pause import away_from_paused
 from .config import plain
 from .names import DISCOVERY_NAME, MPS_NAME, NAME, PREFIX
-from .objects import daemonset, not_paused
+from .objects import SOCKETS, daemonset, not_paused
 from .types import Request
 
 CONFIG_NAME = f"{NAME}-config"
@@ -201,9 +201,8 @@ def _with_manager(request: Request, spec: Object, process: str, *, share: bool =
 
 
 def plugin_daemonset(request: Request) -> Object:
-    sockets = f"{request.kubelet_directory}/device-plugins"
-    volumes = [host_path("device-plugins", sockets, "Directory")]
-    mounts = [mount("device-plugins", "/var/lib/kubelet/device-plugins")]
+    volumes = [host_path("device-plugins", SOCKETS, "Directory")]
+    mounts = [mount("device-plugins", SOCKETS)]
     pairs = {**_flag_environment(request), **driver_environment(request)}
     if request.with_cdi:
         volumes += [

@@ -252,13 +252,11 @@ def _check_chart(request: Request) -> None:
             next_step="Set nvidia_device_plugin_feature_discovery: true, or use "
             "nvidia_device_plugin_method: manifest, which does not need it.",
         )
-    # The chart mounts these fixed paths.
-    for option, only, given in (
-        ("kubelet_directory", Request.kubelet_directory, request.kubelet_directory),
-        ("container_driver_root", Flags.container_driver_root, request.flags.container_driver_root),
-    ):
-        if given != only:
-            raise InputError(
-                f"NVIDIA's chart knows {only} only, and nvidia_device_plugin_{option} is {given}",
-                next_step="Use nvidia_device_plugin_method: manifest.",
-            )
+    # The chart mounts this fixed path.
+    only, given = Flags.container_driver_root, request.flags.container_driver_root
+    if given != only:
+        raise InputError(
+            f"NVIDIA's chart knows {only} only, and nvidia_device_plugin_container_driver_root is "
+            f"{given}",
+            next_step="Use nvidia_device_plugin_method: manifest.",
+        )

@@ -15,6 +15,9 @@ from .._kube.image import check_pinned, is_tag
 from .._kube.pod_parts import Object, check_max_unavailable, max_unavailable
 from .._labels.pause import away_from_paused
 
+# A constant of kubelet, whatever its --root-dir is (k8s.io/kubelet
+# pkg/apis/deviceplugin/v1beta1/constants.go; k0sproject/k0s#7585).
+SOCKETS = "/var/lib/kubelet/device-plugins"
 MANAGED_BY = "kubegpu.nodes"
 MANAGED_LABEL = "app.kubernetes.io/managed-by"
 APP_LABEL = "app.kubernetes.io/name"
@@ -40,6 +43,7 @@ class PluginRequest:
     resources: Mapping[str, Any] = field(default_factory=dict)
     max_unavailable: str = "10%"
     annotations: Mapping[str, str] = field(default_factory=dict)
+    # Without effect: inventories of earlier releases set it (see SOCKETS).
     kubelet_directory: str = "/var/lib/kubelet"
 
     @property

@@ -18,6 +18,7 @@ from typing import Any
 from .._kube.pod_parts import Object, from_field, host_path, mount, unprivileged
 from .names import LABELLER_NAME, PLUGINS, PREFIX
 from .objects import (
+    SOCKETS,
     PluginRequest,
     daemonset,
     identity,
@@ -29,7 +30,6 @@ from .objects import (
 from .vendor_types import AmdRequest, IntelRequest
 
 _GROUP = "rbac.authorization.k8s.io"
-_SOCKETS = "/var/lib/kubelet/device-plugins"
 # Seconds between two looks at the health of the devices.
 _PULSE = 10
 _LABELS = (
@@ -103,9 +103,8 @@ def _pods(request: PluginRequest, account: str, container: Object, volumes: list
 
 
 def _amd_plugin(request: AmdRequest, name: str, app: str) -> Object:
-    sockets = f"{request.kubelet_directory}/device-plugins"
-    volumes = [host_path("device-plugins", sockets, "Directory"), host_path("sys", "/sys")]
-    mounts = [mount("device-plugins", _SOCKETS), mount("sys", "/sys", True)]
+    volumes = [host_path("device-plugins", SOCKETS, "Directory"), host_path("sys", "/sys")]
+    mounts = [mount("device-plugins", SOCKETS), mount("sys", "/sys", True)]
     if request.health:
         # It opens the devices to see whether they answer.
         volumes += [
@@ -182,7 +181,6 @@ def _labeller(request: AmdRequest) -> list[Object]:
 
 
 def _intel_plugin(request: IntelRequest, name: str, app: str) -> Object:
-    sockets = f"{request.kubelet_directory}/device-plugins"
     arguments = [
         "-v=2",
         f"-shared-dev-num={request.shared}",
@@ -207,7 +205,7 @@ def _intel_plugin(request: IntelRequest, name: str, app: str) -> Object:
         "volumeMounts": [
             mount("dri", "/dev/dri", True),
             mount("drm", "/sys/class/drm", True),
-            mount("device-plugins", _SOCKETS),
+            mount("device-plugins", SOCKETS),
             mount("cdi", "/var/run/cdi"),
         ],
         "securityContext": context,
@@ -215,7 +213,7 @@ def _intel_plugin(request: IntelRequest, name: str, app: str) -> Object:
     volumes = [
         host_path("dri", "/dev/dri"),
         host_path("drm", "/sys/class/drm"),
-        host_path("device-plugins", sockets, "Directory"),
+        host_path("device-plugins", SOCKETS, "Directory"),
         host_path("cdi", "/var/run/cdi", "DirectoryOrCreate"),
     ]
     return daemonset(

@@ -126,6 +126,14 @@ def _nvidia_loaded(facts: Facts) -> Answer:
     return False if "installed" in driver else None
 
 
+def _known_loaded(facts: Facts) -> Answer:
+    """Whether the facts say that NVIDIA's module is loaded; never None.
+
+    For a rule that corrects what a message says by itself, and needs facts for that.
+    """
+    return _nvidia_loaded(facts) is True
+
+
 def _desktop_kernel(facts: Facts) -> Answer:
     """Whether the kernel is that of WSL 2 or of Docker Desktop's virtual machine."""
     kernel = str(_part(facts, "os").get("kernel") or "").lower()
@@ -158,6 +166,7 @@ PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
     "has_amd": _has_amd,
     "other_vendor_only": _other_vendor_only,
     "nvidia_loaded": _nvidia_loaded,
+    "nvidia_known_loaded": _known_loaded,
     "desktop_kernel": _desktop_kernel,
     "cdi_spec": _cdi_spec,
     "rootless": _rootless,

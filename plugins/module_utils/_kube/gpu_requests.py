@@ -36,6 +36,9 @@ _GPU_NAMES = (
     re.compile(r"gpu\.intel\.com/(?:(?:i915|xe)(?:-shared-dev-num|_monitoring)?|monitoring)\Z"),
     re.compile(r"gpu\.intel\.com/(?:millicores|memory\.max|tiles)\Z"),
 )  # fmt: skip
+# Names of HAMi, which its scheduler and webhook read. A node does not report all of them
+# (github.com/Project-HAMi/HAMi README; issue 302). They are asked for with nvidia.com/gpu.
+_HAMI = re.compile(r"nvidia\.com/(?:gpumem(?:-percentage)?|gpucores|priority)\Z")
 _OLD_NAME = "alpha.kubernetes.io/nvidia-gpu"
 _LOOKS_LIKE_GPU = re.compile(r"gpu|nvidia|cuda|\bmig\b|\bamd\b|radeon|i915", re.IGNORECASE)
 _ORDINARY = re.compile(r"(?:cpu|memory|storage|ephemeral-storage|hugepages-.+)\Z")
@@ -243,6 +246,17 @@ def _wrong_name(place: str, resource: str, more: frozenset[str]) -> dict[str, An
             resource,
             f"{place}: {resource} is the name of before Kubernetes 1.10; no plugin offers it.",
             "Write nvidia.com/gpu.",
+        )
+    if _HAMI.match(resource):
+        return _problem(
+            "wrong_name",
+            place,
+            resource,
+            f"{place}: {resource} is a resource of HAMi; no other device plugin offers it, and "
+            "without HAMi a pod with it remains Pending.",
+            "Check that HAMi runs in the cluster (its scheduler and device plugin). If it does, "
+            f"name {resource} in resources; otherwise leave it out.",
+            WARNING,
         )
     lower = resource.lower()
     vendor = next(

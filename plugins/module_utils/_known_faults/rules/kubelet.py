@@ -16,6 +16,25 @@ _KUBELET = "kubelet's log, the events of a pod"
 
 KUBELET = (
     Rule(
+        "container_without_devices",
+        r"couldn'?t communicate with the NVIDIA driver",
+        "nvidia-smi in a container",
+        "NVIDIA's kernel module is loaded on the node, and /dev/nvidiactl cannot be opened where "
+        "the message was printed: the container was started without the device files, or its CDI "
+        "specification was made before /dev/nvidia* existed. Or the message is older than the "
+        "module.",
+        "Run nvidia-smi on the node, which makes /dev/nvidia0, /dev/nvidiactl and "
+        "/dev/nvidia-uvm (nvidia-modprobe -c0 -u); then delete the pod and its resource claim and "
+        "make them again, so that the CDI specification is made anew.",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure "
+        "that the latest NVIDIA driver is installed and running.",
+        "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/1380",
+        READ,
+        when=("nvidia_known_loaded",),
+        confidence=POSSIBLE,
+        covers=("driver_not_loaded",),
+    ),
+    Rule(
         "containerd_drop_in_version",
         r"drop-in config version (?P<higher>\d) higher than root config version (?P<root>\d)",
         "containerd's journal",

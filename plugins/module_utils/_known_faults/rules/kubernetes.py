@@ -89,7 +89,7 @@ CLUSTER = (
         _PLUGIN,
         "The plugin's server for {resource} fails again and again, and the plugin ended.",
         "Check the lines before it in the plugin's log, and kubelet's journal on the node; "
-        "see that its folder device-plugins is there (nvidia_device_plugin_kubelet_directory).",
+        "see that its folder /var/lib/kubelet/device-plugins is there.",
         "GRPC server for 'nvidia.com/gpu' has repeatedly crashed recently. Quitting",
         f"{_PLUGIN_SOURCE}internal/plugin/server.go",
         READ,
@@ -167,8 +167,8 @@ CLUSTER = (
         "kubelet, in the events of a device plugin's pod",
         "The pod mounts {folder}, which is not on the node: kubelet's folder of device plugins is "
         "/var/lib/kubelet/device-plugins, even if --root-dir is another one (k0s).",
-        "Mount /var/lib/kubelet/device-plugins; with this collection leave "
-        "nvidia_device_plugin_kubelet_directory (or that of amd, intel) at /var/lib/kubelet.",
+        "Mount /var/lib/kubelet/device-plugins from the node: correct the chart's values or the "
+        "manifest. If a role of this collection deployed the pod, run that role again.",
         'MountVolume.SetUp failed for volume "device-plugins" : hostPath type check failed: '
         "/var/lib/k0s/kubelet/device-plugins is not a directory",
         "github.com/k0sproject/k0s/issues/7585",

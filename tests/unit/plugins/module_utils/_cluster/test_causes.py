@@ -322,6 +322,20 @@ def test_a_plugin_that_runs_and_offers_nothing():
     assert short.finding.evidence == "starting | registered"
 
 
+def test_a_plugin_that_has_registered_and_a_node_that_reports_none():
+    """NVIDIA/k8s-device-plugin#1228: capacity and allocatable are 0 after the registration."""
+    log = (
+        "I0409 server.go:245] Starting GRPC server for 'nvidia.com/gpu'\n"
+        "I0409 server.go:260] Registered device plugin for 'nvidia.com/gpu' with Kubelet\n"
+    )
+    there = node(labels=MARKER)
+    there["status"]["allocatable"] = there["status"]["capacity"] = {GPU: "0"}
+    short = cause(there, plugin_pod(log))
+    assert short.finding.code == "not_registered"
+    assert "Registered device plugin" in short.finding.evidence
+    assert "delete" in short.finding.next_step.lower() and "kubelet" in short.finding.next_step
+
+
 def test_what_a_foreign_plugin_shares_is_not_judged():
     theirs = daemonset("theirs", labels={})
     assert cause(node(gpus=40), plugin_pod(labels={}), daemonsets=(theirs,)) is None

@@ -426,5 +426,14 @@ def test_what_the_chart_cannot_do_is_refused():
         helm_values(read_request({"container_driver_root": "/elsewhere"}))
     with pytest.raises(InputError, match="only where GPU feature discovery"):
         helm_values(read_request({"configs": {"a": MPS}}))
-    with pytest.raises(InputError, match="knows /var/lib/kubelet only"):
-        helm_values(read_request({"kubelet_directory": "/var/lib/k0s/kubelet"}))
+
+
+def test_another_root_of_kubelet_moves_no_device_plugins():
+    """k0sproject/k0s#7585: the folder of device plugins is a constant of kubelet."""
+    options = {"kubelet_directory": "/var/lib/k0s/kubelet"}
+    assert pod(**options) == pod()
+    (volume,) = [one for one in pod(**options)["volumes"] if one["name"] == "device-plugins"]
+    assert volume["hostPath"] == {
+        "path": "/var/lib/kubelet/device-plugins", "type": "Directory",
+    }  # fmt: skip
+    assert helm_values(read_request(options)) == helm_values(read_request({}))

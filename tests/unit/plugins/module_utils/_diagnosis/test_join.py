@@ -156,7 +156,7 @@ WITHOUT_A_ROW = {
         "plugin_folder_missing", "dra_driver_root",
     ),
     "the container was started without its devices, by whom the text does not say": (
-        "container_devices_denied",
+        "container_devices_denied", "container_without_devices",
     ),
     "the program, the firmware or the BIOS is to be changed, or the driver has dealt with it": (
         "drm_gpu_reset", "drm_ring_timeout", "drm_page_fault", "drm_gpu_hang", "drm_engine_reset",

@@ -142,6 +142,24 @@ def test_no_gpu_at_all_is_wrong_only_where_one_is_required():
     assert (problem["code"], problem["severity"]) == ("zero", "warning")
 
 
+HAMI = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores",
+        "nvidia.com/priority")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HAMI)
+def test_names_of_hami_may_be_right(name):
+    manifest = pod({GPU: 1, name: 30})
+    (problem,) = check(manifest)
+    assert (problem["code"], problem["severity"]) == ("wrong_name", "warning")
+    assert "HAMi" in problem["cause"] and "Write nvidia.com/gpu" not in problem["next_step"]
+    assert check(manifest, resources=[name]) == []
+
+
+def test_a_name_close_to_those_of_hami_is_wrong():
+    (problem,) = check(pod({GPU: 1, "nvidia.com/gpumemory": 30}))
+    assert (problem["code"], problem["severity"]) == ("wrong_name", "error")
+
+
 def test_names_of_ones_own():
     manifest = pod({"nvidia.com/v100": 1, "example.com/my-gpu": 1})
     assert codes(manifest) == ["wrong_name", "wrong_name"]
