@@ -89,6 +89,20 @@ KUBELET = (
         confidence=POSSIBLE,
     ),
     Rule(
+        "taint_not_tolerated",
+        r"(?:untolerated taint|had taint) "
+        r"\{(?P<key>(?:nvidia\.com|amd\.com|gpu\.intel\.com)/[\w.-]{1,63})"
+        r"(?:: ?(?P<value>[\w.-]{0,63}))?\}",
+        "the scheduler, in the events of a pod (FailedScheduling)",
+        "Nodes with GPUs have the taint {key}, which the pod does not tolerate, so that it is "
+        "placed on none of them.",
+        "Give the pod a toleration (key: {key}, operator: Exists). Some clusters, such as GKE, add "
+        "it only to pods that ask for a GPU in limits.",
+        "1 node(s) had untolerated taint {nvidia.com/gpu: present}",
+        "github.com/vllm-project/aibrix/pull/909",
+        READ,
+    ),
+    Rule(
         "topology_affinity",
         r"TopologyAffinityError|Resources cannot be allocated with Topology locality",
         _KUBELET,

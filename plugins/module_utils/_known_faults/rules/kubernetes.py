@@ -4,8 +4,9 @@
 
 """Error messages of kubelet, the API server, the device plugin and the toolkit's CDI. Data.
 
-Messages of the scheduler about nodes (taints, affinity, cordoned nodes) have no row: they summarise
-all nodes, so the nodes are inspected instead, and the message is quoted.
+Messages of the scheduler about nodes (affinity, cordoned nodes) have no row: they summarise all
+nodes, so the nodes are inspected instead, and the message is quoted. Only a taint of nodes with
+GPUs has one, in the table of kubelet's messages.
 """
 
 from __future__ import annotations

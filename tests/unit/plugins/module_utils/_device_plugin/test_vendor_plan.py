@@ -45,6 +45,14 @@ def test_pods_go_to_the_nodes_of_the_vendor_and_leave_a_node_that_is_changed(ven
     assert not [one for one in spec["containers"] if one["securityContext"].get("privileged")]
 
 
+@pytest.mark.parametrize("vendor", ["amd", "intel"])
+def test_another_root_of_kubelet_moves_no_device_plugins(vendor):
+    spec = pod(vendor, kubelet_directory="/var/lib/k0s/kubelet")
+    assert spec == pod(vendor)
+    paths = {volume["hostPath"]["path"] for volume in spec["volumes"]}
+    assert "/var/lib/kubelet/device-plugins" in paths
+
+
 def test_options_of_amd():
     (plain,) = pod("amd")["containers"]
     assert plain["image"] == "docker.io/rocm/k8s-device-plugin:1.31.0.9"

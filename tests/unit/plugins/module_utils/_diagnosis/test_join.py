@@ -181,6 +181,9 @@ WITHOUT_A_ROW = {
     "the collection sets no parameter of the module, and IMEX may not be wanted": (
         "imex_channel_missing",
     ),
+    "whether a pod may use the nodes with a taint is for whoever wrote it": (
+        "taint_not_tolerated",
+    ),
     "another log has the reason": (
         "container_cli", "mps_daemon_missing", "plugin_server_crashes",
     ),

@@ -572,3 +572,31 @@ def test_a_container_that_has_just_started_lost_nothing(setting, code):
     found = explain("Failed to initialize NVML: Unknown Error", facts, seen={"just_started": True})
 
     assert [one.code for one in found] == [code]
+
+
+@pytest.mark.parametrize(
+    ("taint", "said"),
+    [
+        ("untolerated taint {nvidia.com/gpu: }", True),
+        ("untolerated taint {amd.com/gpu: true}", True),
+        ("taint {nvidia.com/gpu: present}, that the pod didn't tolerate", True),
+        ("untolerated taint {node-role.kubernetes.io/control-plane: }", False),
+        ("untolerated taint {node.kubernetes.io/not-ready: }", False),
+    ],
+)
+def test_only_a_taint_of_nodes_with_gpus_is_said(taint, said):
+    found = codes(f"0/2 nodes are available: 1 node(s) had {taint}, 1 node(s) were cordoned.")
+    assert ("taint_not_tolerated" in found) is said
+
+
+def test_facts_decide_what_an_nvidia_smi_without_an_answer_means():
+    text = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+    loaded = {"driver": {"loaded": "595.58.03", "installed": "595.58.03"}}
+    for facts, code in (
+        (None, "driver_not_loaded"),
+        ({"driver": {"loaded": None, "installed": "595.58.03"}}, "driver_not_loaded"),
+        (loaded, "container_without_devices"),
+    ):
+        (one,) = explain(text, facts)
+        assert one.code == code, facts
+    assert one.confidence == "possible" and one.fix == ""
