@@ -21,7 +21,8 @@ description:
 positional: _input, facts
 options:
   _input:
-    description: The text. Of a long one the end is read, 256 KiB of it.
+    description: The text. Of one of more than 256 KiB the lines about GPUs, containers, packages
+      and builds are searched, up to 256 KiB of them from its end; equal lines count once or twice.
     type: str
     required: true
   facts:

@@ -153,7 +153,7 @@ def _finding(
 
 def _busy(found: Finding, gpus: Sequence[Mapping[str, Any]]) -> Finding:
     """Return why a GPU is busy or unavailable: in a guest without a licence that is the cause."""
-    nvidia = [gpu for gpu in gpus if gpu["vendor"] == "nvidia"]
+    nvidia = [gpu for gpu in gpus if gpu.get("vendor") == "nvidia" and gpu.get("vgpu")]
     for gpu in nvidia:
         if licence_state(gpu) == UNLICENSED:
             cause = missing_licence(gpu["address"], gpu["vgpu"]["licence"])
@@ -249,5 +249,6 @@ def _gpus(gpus: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
             gpu["vgpu"]["host_driver_branch"],
         )
         for gpu in gpus
-        if gpu["vendor"] == "nvidia"
+        # Facts may be partial.
+        if gpu.get("vendor") == "nvidia" and {"address", "product", "vgpu"} <= gpu.keys()
     )

@@ -73,7 +73,7 @@ _START = (
         _KERNEL,
         "The VBIOS of the GPU {address} did not finish (atombios): the card, or another card on "
         "the "
-        "same xGMI links, is faulty; in a guest, the card was not reset after its earlier use.",
+        "same xGMI links, may be faulty; in a guest, the card was not reset after its earlier use.",
         "Power the machine off and on. With several cards, take them out by turns to find the one "
         "with which all fail. In a guest have the card reset by its host, and amdgpu blocked "
         "there.",

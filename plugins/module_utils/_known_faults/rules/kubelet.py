@@ -25,7 +25,7 @@ KUBELET = (
         "module.",
         "Run nvidia-smi on the node, which makes /dev/nvidia0, /dev/nvidiactl and "
         "/dev/nvidia-uvm (nvidia-modprobe -c0 -u); then delete the pod and its resource claim and "
-        "make them again, so that the CDI specification is made anew.",
+        "make them again, so that the CDI specification is written again.",
         "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure "
         "that the latest NVIDIA driver is installed and running.",
         "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/1380",
@@ -55,7 +55,7 @@ KUBELET = (
         "The operator's container toolkit does not know config version {version} of this "
         "containerd: the toolkit is older than the runtime.",
         "Remove a pinned toolkit.version from the operator's values, or set a newer toolkit; "
-        "version 3 needs 1.17 or later.",
+        "1.18.1 reads version 3.",
         "Error: unable to load config: unsupported config version: 3",
         "github.com/NVIDIA/gpu-operator/issues/2060",
         READ,
@@ -108,7 +108,8 @@ KUBELET = (
         _KUBELET,
         "kubelet refuses the pod: its GPUs and CPUs are not free on one NUMA node, as its "
         "topologyManagerPolicy demands. The scheduler does not know NUMA nodes.",
-        "Delete the pod, so that it is placed anew; keep small pods off the nodes of large ones, "
+        "Delete the pod, so that it is scheduled again; keep small pods off the nodes of large "
+        "ones, "
         "or "
         "take a weaker topologyManagerPolicy (restricted, best-effort).",
         "TopologyAffinityError: Resources cannot be allocated with Topology locality",
@@ -175,7 +176,7 @@ KUBELET = (
         "driver "
         "is not installed, or it does not serve GPUs.",
         "Check kubectl get deviceclasses. NVIDIA's DRA driver makes {name} with "
-        "resources.gpus.enabled: true, in releases before 25.12 with "
+        "resources.gpus.enabled: true, in some releases with "
         "gpuResourcesEnabledOverride: true as well (nvidia_dra_driver_enabled).",
         "request gpu: device class gpu.nvidia.com does not exist",
         "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/338",
@@ -226,7 +227,8 @@ KUBELET = (
         r"AMD GPU device plugin for Kubernetes(?:[^\n]{0,300}\n){1,8}[^\n]{0,200}Registering for "
         r"system signal notifications\s{0,20}\Z",
         "the log of AMD's device plugin",
-        "AMD's device plugin has found no /sys/class/kfd and waits without a word: the driver "
+        "AMD's device plugin has found no /sys/class/kfd and waits and logs nothing more: the "
+        "driver "
         "amdgpu "
         "is not loaded on the node, or its kernel has no KFD.",
         "Check ls /sys/class/kfd and lsmod | grep amdgpu on the node. Without KFD take a kernel "

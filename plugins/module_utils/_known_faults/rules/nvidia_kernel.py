@@ -166,12 +166,11 @@ KERNEL = (
         r"could not insert '?nvidia\w{0,20}'?: Operation not permitted",
         "modprobe",
         "The kernel does not permit that NVIDIA's module is loaded: it accepts signed modules only "
-        "(Secure Boot, or kernel lockdown in the mode integrity), or the command runs in a "
-        "container "
-        "without the right to load modules.",
+        "(Secure Boot, or kernel lockdown in the mode integrity), or the command was not run as root, "
+        "or runs in a container without the right to load modules.",
         "Check cat /sys/kernel/security/lockdown and mokutil --sb-state. Where modules must be "
         "signed: sign it with a key that the kernel trusts, or use the distribution's signed "
-        "modules, or lockdown none where the policy allows it.",
+        "modules.",
         "modprobe: ERROR: could not insert 'nvidia': Operation not permitted",
         "github.com/bottlerocket-os/bottlerocket/issues/4218",
         _CASES_READ,

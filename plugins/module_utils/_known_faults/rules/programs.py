@@ -126,7 +126,8 @@ PROGRAMS = (
         "Docker and Podman, supplementalGroups in Kubernetes, usermod --append --groups for a user "
         "of the node. The name render or video may have another number in the image. An engine "
         "without root needs the number in /etc/subgid, or podman run --group-add keep-groups. If "
-        "the group is right, check SELinux: setsebool -P container_use_devices on.",
+        "the group is right, check SELinux (getenforce, ausearch -m avc): where it denies the "
+        "device, setsebool -P container_use_devices on allows it to all containers of the node.",
         "Unable to open /dev/kfd read-write: Permission denied",
         "github.com/ROCm/legacy-rocm-build/issues/1549",
         _READ,

@@ -127,3 +127,12 @@ def test_a_licence_is_waited_for():
     assert waited(0, [no]).seconds == 0
     # A driver that does not tell it, or does not answer any more, ends the wait.
     assert waited(60, [None]).finding() is None and waited(60, [no], []).seconds == 3
+
+
+def test_partial_facts_of_a_gpu_decide_nothing():
+    for part in ({"vendor": "nvidia"}, {"vendor": "nvidia", "address": "0000:01:00.0"}, {}):
+        (found,) = explain(BUSY, {"gpus": [part]})
+        assert (found.code, found.confidence) == ("gpu_busy", "possible")
+        explain("NVRM: The NVIDIA GPU 0000:00:07.0 (PCI ID: 10de:2236)\n"
+                "NVRM: installed in this system is not supported by the\n"
+                "NVRM: NVIDIA 535.129.03 driver release.", {"gpus": [part]})  # fmt: skip
