@@ -166,7 +166,8 @@ KERNEL = (
         r"could not insert '?nvidia\w{0,20}'?: Operation not permitted",
         "modprobe",
         "The kernel does not permit that NVIDIA's module is loaded: it accepts signed modules only "
-        "(Secure Boot, or kernel lockdown in the mode integrity), or the command was not run as root, "
+        "(Secure Boot, or kernel lockdown in the mode integrity), or the command was not run as "
+        "root, "
         "or runs in a container without the right to load modules.",
         "Check cat /sys/kernel/security/lockdown and mokutil --sb-state. Where modules must be "
         "signed: sign it with a key that the kernel trusts, or use the distribution's signed "
