@@ -25,6 +25,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths im
     wrong_inputs,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refused_facts
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables import HostVariables
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_options
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     known_names,
@@ -138,15 +139,8 @@ class _Hosts:
         self._seen: set[str] = set()
         self._cache: dict[str, list[dict[str, Any]]] = {}
         self._checked = _checked(PLAYBOOK_VARIABLES)
-        # Variables of the play apply to each host and are missing from hostvars.
-        self._hostvars = variables["hostvars"]
-        own = self._hostvars.raw_get(variables["inventory_hostname"])
-        self._of_play = {
-            name: value
-            for name, value in variables.items()
-            if name not in own or own[name] != value
-        }
-        self.play = prefixed(self._of_play)
+        self._variables = HostVariables(variables)
+        self.play = prefixed(self._variables.of_play)
         self._specify(self.play)
 
     def _specify(self, names: Iterable[str]) -> None:
@@ -163,10 +157,9 @@ class _Hosts:
 
         Values are templated with the variables of the host and of the play.
         """
-        own = self._hostvars.raw_get(host)
-        every = {**own, **self._of_play}
+        every = self._variables.every(host)
         templar = self._action._templar.copy_with_new_env(available_variables=every)
-        names = prefixed(own)
+        names = prefixed(self._variables.own(host))
         self._specify(names)
         found = {}
         for name in {*names, *self.play} & self._checked.keys():
@@ -184,11 +177,11 @@ class _Hosts:
 
     def is_refused(self, host: str) -> bool:
         """Return whether a fact of the host has the name of a variable."""
-        return bool(refused_facts(host, self._hostvars.raw_get(host)))
+        return bool(refused_facts(host, self._variables.own(host)))
 
     def paths(self, host: str, names: list[str], values: Mapping[str, Any]) -> HostValues:
         """Return what is known of a host for paths of the controller."""
-        folder = self._hostvars.raw_get(host).get("inventory_dir")
+        folder = self._variables.own(host).get("inventory_dir")
         return HostValues([*names, *self.play], values, folder)
 
     def wrong_inputs(self, host: HostValues) -> list[dict[str, Any]]:

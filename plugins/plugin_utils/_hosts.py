@@ -40,14 +40,16 @@ Answer = TypeVar("Answer")
 # The roles that change a node, in the order in which they run.
 NODE_ROLES = ("nvidia_driver", "nvidia_mig", "cuda_toolkit", "nvidia_container_toolkit")
 AMD_ROLES = ("amd_driver", "amd_container_toolkit")
+#: The registered result of ``fleet_plan``.
+PLANS = "kubegpu_plans"
 # By their part in the table of the plan.
 _AMD_PARTS = dict(zip(("AMD driver", "AMD toolkit"), AMD_ROLES))
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 _DELEGATE = "kubegpu_kube.delegate"
 _NAMESPACE = "kubegpu_kube_namespace"
 _KEYS = ("kubeconfig", "context", "host", "delegate")
-# What the use of facts of another form raises.
-_OTHER_FORM = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+#: What the use of facts of another form raises.
+OTHER_FORM = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 def connection(variables: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -95,7 +97,7 @@ def _guarded(
     """
     try:
         return function(variables)
-    except (AnsibleError, *_OTHER_FORM):
+    except (AnsibleError, *OTHER_FORM):
         # Facts are looked at as a whole only here: that takes as long as a selection.
         if form_error(variables) is None and not is_refused(variables):
             raise
@@ -281,9 +283,26 @@ def _has_failed(variables: Variables) -> bool:
     return bool(variables.get("kubegpu_failure"))
 
 
+def plans(variables: Variables) -> dict[str, Mapping[str, Any]]:
+    """Return the plans of a host by role, as ``fleet_plan`` has returned them."""
+    registered = variables.get(PLANS)
+    found = registered.get("plans") if isinstance(registered, Mapping) else None
+    return dict((found or {}).get(variables.get("inventory_hostname")) or {})
+
+
+def planned_parts(variables: Variables) -> list[str]:
+    """Return the parts of a host that ``site`` plans, by role."""
+    vendors, found = _vendors(variables), []
+    if "nvidia" in vendors:
+        found = ["nvidia_driver", "nvidia_container_toolkit"]
+        if asks_for_mig(variables) or asks_for_cuda(variables):
+            found = list(NODE_ROLES)
+    return [*found, *(role for role in AMD_ROLES if _uses_amd(variables, role))]
+
+
 def _has_work(variables: Variables, roles: Sequence[str] = NODE_ROLES) -> bool:
-    plans = (variables.get(f"{role}_plan") or {} for role in roles)
-    return any(plan.get("work") is True for plan in plans)
+    found = plans(variables)
+    return any(found.get(role, {}).get("work") is True for role in roles)
 
 
 def asks_for_mig(variables: Variables) -> bool:
@@ -305,7 +324,7 @@ def asks_for_cuda(variables: Variables) -> bool:
 
 def _partitions(variables: Variables) -> bool:
     """Return whether the node is of a cluster, and the layout of its GPUs would change."""
-    plan = variables.get("nvidia_mig_plan") or {}
+    plan = plans(variables).get("nvidia_mig") or {}
     return plan.get("partitions") is True and _in_cluster(variables)
 
 
@@ -321,7 +340,7 @@ def _is_kept(variables: Variables) -> bool:
 
 def _asks_runtimes(variables: Variables) -> bool:
     """Return whether the plan needs a runtime's module, on a machine and not in a tree."""
-    plan = variables.get("nvidia_container_toolkit_plan") or {}
+    plan = plans(variables).get("nvidia_container_toolkit") or {}
     asks = any(plan.get(engine) for engine in ("containerd", "docker", "crio"))
     return asks and variables.get("kubegpu_root", "/") == "/"
 

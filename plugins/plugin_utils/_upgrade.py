@@ -25,7 +25,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result impo
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import Host
 
-from ._hosts import NODE_ROLES, facts
+from ._hosts import NODE_ROLES, facts, plans
 from ._report.nodes import PARTS
 
 Variables = Mapping[str, Any]
@@ -116,16 +116,16 @@ def _host(
     *,
     without: bool,
 ) -> Host:
-    names = {part: f"{role}_plan" for part, role in zip(PARTS, NODE_ROLES)}
+    found = plans(variables)
     node = facts(variables)
     # The folder alone may be of a package that was never used.
     kubelet = (node or {}).get("kubelet") or {}
     containerd = ((node or {}).get("runtimes") or {}).get("containerd") or {}
-    plans = {part: variables.get(key) or {} for part, key in names.items()}
+    parts = {part: found.get(role) or {} for part, role in zip(PARTS, NODE_ROLES)}
     reboots = boolean(variables.get("nvidia_mig_reboot", False), strict=False)
     return Host(
         name=name,
-        plans={**plans, "mig": {**plans["mig"], "reboots": reboots}},
+        plans={**parts, "mig": {**parts["mig"], "reboots": reboots}},
         row=row,
         drain=drain,
         labels=labels.get(str((row or {}).get("node") or "")) or {},

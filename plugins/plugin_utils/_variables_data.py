@@ -160,6 +160,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
 KEPT_FACTS = (
     "kubegpu_begun",
     "kubegpu_failure",
+    "kubegpu_plans",
     "kubegpu_prometheus_failure",
     *(f"{role}_{fact}" for role in ROLES for fact in ("plan", "result")),
     # Of hosts; those without "host" are of the cluster.

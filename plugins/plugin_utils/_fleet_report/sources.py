@@ -17,10 +17,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types impor
 )
 
 from .._hosts import (
-    AMD_ROLES,
-    NODE_ROLES,
     facts,
     form_error,
+    plans,
     select_hosts,
     switches,
 )
@@ -154,7 +153,7 @@ def _source(
 ) -> Source:
     facts_of = facts(variables)
     result: Object = result_row(host, variables) if facts_of else {"open": ()}
-    planned = any(f"{role}_plan" in variables for role in (*NODE_ROLES, *AMD_ROLES))
+    planned = bool(plans(variables))
     own, read = mapping(variables.get(_PLAN)), mapping(variables.get(_DIAGNOSED))
     upgrade = mapping(variables.get(_UPGRADED))
     unseen = (*sequence(own.get("unseen")), *unseen)

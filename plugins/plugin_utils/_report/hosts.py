@@ -25,6 +25,7 @@ from .._hosts import (
     asks_for_mig,
     facts,
     form_error,
+    plans,
     select_hosts,
     switches,
     wrong_values,
@@ -156,22 +157,30 @@ def result_row(
 
     :param predicted: whether the run was in check mode.
     """
-    results = _runtimes(variables)
+    plans_of = _plans(variables)
+    results = {**_runtimes(variables), "mig": _waiting(plans_of.get("mig") or {})}
     for part, role in (
         ("driver", "nvidia_driver"),
         ("mig", "nvidia_mig"),
         ("AMD driver", "amd_driver"),
     ):
         if variables.get(f"{role}_result"):
-            results = {**results, part: variables[f"{role}_result"]}
+            own = results.get(part) or {}
+            results = {**results, part: {**own, **variables[f"{role}_result"]}}
     return node_result(
         host,
-        _plans(variables),
+        plans_of,
         results,
         facts(variables),
         predicted=predicted,
         toolkit_done=selected("toolkit", run_tags, skip_tags),
     )
+
+
+def _waiting(mig: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reboot that the plan of a MIG layout waits for; the role's result is newer."""
+    reason = mig.get("reboot_reason", "")
+    return {"reboot_required": True, "reboot_reason": reason} if reason else {}
 
 
 def changed_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[str]:
@@ -283,8 +292,8 @@ def _next_step(
 def _plans(variables: Variables) -> dict[str, Mapping[str, Any]]:
     """Return the plans that the host has, by part."""
     parts, roles = (*PARTS, *AMD_PARTS), (*NODE_ROLES, *AMD_ROLES)
-    names = {part: f"{role}_plan" for part, role in zip(parts, roles)}
-    return {part: variables[name] for part, name in names.items() if name in variables}
+    found = plans(variables)
+    return {part: found[role] for part, role in zip(parts, roles) if role in found}
 
 
 def _runtimes(variables: Variables) -> dict[str, Mapping[str, Any]]:

@@ -1,0 +1,150 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plan the parts of nodes, for all hosts of a play or for the host of the task."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.release import __version__
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import (
+    in_cluster,
+    plan_node,
+    refuse,
+    variables_of,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Plan, Run
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refusal
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables import HostVariables
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
+    OTHER_FORM,
+    facts,
+    planned_parts,
+    plans,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._runs import this_run
+
+_OPTIONS = {
+    "hosts": {"type": "list", "elements": "str"},
+    "parts": {"type": "list", "elements": "str", "choices": [*PARTS]},
+    "cluster": {"type": "dict", "default": {}},
+}
+_LICENCE = "nvidia_driver_licence"
+# Whether pods that use GPUs leave the node before its layout changes.
+_DRAINS = "__kubegpu_drains"
+
+Variables = Mapping[str, Any]
+
+
+class ActionModule(ActionBase):
+    """Runs on the controller only and connects to no node."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(argument_spec=_OPTIONS)
+        self._given = task_vars or {}
+        self._cluster = options["cluster"]
+        self._digests: dict[str, str] = {}
+        own = self._given["inventory_hostname"]
+        result["changed"] = False
+        if options["hosts"] is None:
+            if facts(self._given) is None:
+                raise AnsibleError(
+                    "fleet_plan needs the fact gpu_node. Next step: run "
+                    "kubegpu.nodes.gpu_node_facts on the host first."
+                )
+            earlier = plans(self._given)
+            planned = self._plan(own, self._given, options["parts"], earlier)
+            result["plans"] = {own: {**earlier, **planned}}
+            return result
+        hosts = HostVariables(self._given)
+        result["plans"] = {}
+        for host in options["hosts"]:
+            every = hosts.every(host)
+            if facts(every) is not None:
+                result["plans"][host] = self._plan(host, every, options["parts"], {})
+        return result
+
+    def _plan(
+        self,
+        host: str,
+        variables: Variables,
+        asked: list[str] | None,
+        earlier: Mapping[str, Plan],
+    ) -> dict[str, Plan]:
+        """Return the plans of a host. What is wrong with it is a plan that refuses it."""
+        error = refusal(host, variables.get("ansible_facts"))
+        values, wrong = self._values(variables, PARTS)
+        parts = planned_parts({**variables, **values}) if asked is None else asked
+        if error is not None:
+            return refuse(parts, error)
+        try:
+            self._read_token(variables, values)
+        except InputError as missing:
+            wrong[_LICENCE] = missing
+        node = facts(variables) or {}
+        try:
+            return plan_node(node, values, parts, self._run(host, variables), earlier, wrong)
+        except OTHER_FORM as fault:
+            # One host costs itself only.
+            cause = f"The host cannot be planned: {type(fault).__name__}: {fault}."
+            step = "Report it with the facts of the host, which the playbook diagnose collects."
+            return refuse(parts, InputError(cause, next_step=step))
+
+    def _values(
+        self, variables: Variables, parts: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, InputError]]:
+        """Return the values of the variables that plans depend on, and those without a value."""
+        templar = self._templar
+        if variables is not self._given:
+            templar = templar.copy_with_new_env(available_variables=variables)
+        values, wrong = {}, {}
+        for name in variables_of(parts) & variables.keys():
+            try:
+                values[name] = templar.template(variables[name])
+            except AnsibleError as error:
+                evidence = str(error).partition("\n")[0]
+                step = f"Correct the template of {name}, or define what it needs."
+                wrong[name] = InputError(f"{name} has no value.", evidence=evidence, next_step=step)
+        return values, wrong
+
+    def _read_token(self, variables: Variables, values: dict[str, Any]) -> None:
+        """Add the checksum of the licence's token: by it a plan sees whether the node has it.
+
+        :raises InputError: the token is not on the controller.
+        """
+        licence = values.get(_LICENCE)
+        if not isinstance(licence, Mapping) or "token_sha256" in licence:
+            return
+        path = str(licence.get("token_path") or "")
+        if path:
+            option = f"{_LICENCE}.token_path"
+            found = find_file(option, path, variables, lambda name: self._find_needle("files", name))
+            if found not in self._digests:
+                # Ansible decrypts a file of its vault.
+                text = self._loader.get_text_file_contents(found)
+                self._digests[found] = hashlib.sha256(text.encode()).hexdigest()
+            values[_LICENCE] = {**licence, "token_sha256": self._digests[found]}
+
+    def _run(self, host: str, variables: Variables) -> Run:
+        drains = bool(self._templar.template(variables.get(_DRAINS, False)))
+        return this_run(
+            __version__,
+            in_cluster(host, self._cluster, drains=drains),
+            self._given.get("ansible_run_tags") or ("all",),
+            self._given.get("ansible_skip_tags") or (),
+        )

@@ -1,0 +1,104 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: gpu_plan
+short_description: Plan the parts of a node without the node
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and variables of the roles, and returns what
+    the roles would do, with a reason for each step. The playbooks plan in the same way
+    (M(kubegpu.nodes.fleet_plan)).
+  - Reads and changes nothing. A request that cannot be met, such as a wrong value, is a plan whose
+    C(action) is V(refuse), and not an error.
+  - The parts that O(parts) names are planned together. The container toolkit, for example, is
+    planned for the driver that the plan of the driver loads.
+positional: _input, variables, parts
+options:
+  _input:
+    description: The fact C(gpu_node).
+    type: dict
+    required: true
+  variables:
+    description: Variables of the roles by their full names, such as C(nvidia_driver_branch). A
+      variable that is not given has its default. Others are ignored.
+    type: dict
+    default: {}
+  parts:
+    description: The names of the roles whose parts are planned. If it is not given, these are the
+      parts that P(kubegpu.nodes.site#playbook) would plan for the node.
+    type: list
+    elements: str
+    choices: [nvidia_driver, nvidia_mig, cuda_toolkit, nvidia_container_toolkit, amd_driver,
+      amd_container_toolkit]
+seealso:
+  - plugin: kubegpu.nodes.nvidia_driver_plan
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: Show what the collection would do with its defaults, and why
+  ansible.builtin.debug:
+    msg: "{{ ansible_facts['gpu_node'] | kubegpu.nodes.gpu_plan }}"
+
+- name: Show the steps for a MIG layout
+  ansible.builtin.debug:
+    msg: >-
+      {{ (ansible_facts['gpu_node']
+          | kubegpu.nodes.gpu_plan({'nvidia_mig_config': 'all-balanced'})).nvidia_mig.steps }}
+
+- name: Show why two CUDA toolkits side by side are refused
+  ansible.builtin.debug:
+    msg: >-
+      {{ (ansible_facts['gpu_node']
+          | kubegpu.nodes.gpu_plan({'cuda_toolkit_versions': ['12.9', '13.0']},
+                                   parts=['cuda_toolkit'])).cuda_toolkit.reasons }}
+"""
+
+RETURN = r"""
+_value:
+  description: >-
+    The plan of each part by the name of its role. Each has C(action), C(work) (whether the role has
+    something to do), C(steps), C(reasons), C(refusals) and C(warnings); the READMEs of the roles
+    describe the other keys. The plan of a driver that is not managed is empty.
+  type: dict
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible.release import __version__
+
+
+def gpu_plan(
+    gpu_node: Mapping[str, Any],
+    variables: Mapping[str, Any] | None = None,
+    parts: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Return the plans of :func:`plan_node`."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import plan_node
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import planned_parts
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._runs import this_run
+
+    check_call("gpu_plan", gpu_node, parts or (), PARTS)
+    given = variables or {}
+    if not isinstance(given, Mapping):
+        raise AnsibleFilterError("gpu_plan: variables has to be a mapping of variables to values.")
+    if parts is None:
+        parts = planned_parts({**given, "ansible_facts": {"gpu_node": gpu_node}})
+    return plan_node(gpu_node, given, parts, this_run(__version__))
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"gpu_plan": gpu_plan}

@@ -1,0 +1,207 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The parts of a node that roles change: what each plan depends on, and who makes it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from .._core.errors import InputError
+from .._core.failure import parts
+from .._cuda import options as cuda_options
+from .._cuda.plan import plan_cuda
+from .._cuda.types import Plan as CudaPlan
+from .._driver import amd_types as amd_driver
+from .._driver import options as driver_options
+from .._driver.amd_plan import plan_amd_driver
+from .._driver.plan.plan import plan_driver
+from .._driver.types import Plan as DriverPlan
+from .._mig import options as mig_options
+from .._mig.plan import plan_mig
+from .._mig.types import Plan as MigPlan
+from .._toolkit import amd_types as amd_toolkit
+from .._toolkit import options as toolkit_options
+from .._toolkit.amd_plan import plan_amd_toolkit
+from .._toolkit.plan import ToolkitPlan, plan_toolkit
+from .types import Node, Part, Plan
+
+# Set by a rollback of gpu_upgrade. Extra variables are stronger than what an include passes, so
+# that they have names of their own.
+DRIVER_BACK = "__kubegpu_driver_back"
+CUDA_BACK = "__kubegpu_cuda_back"
+TOOLKIT_BACK = "__kubegpu_toolkit_back"
+
+_RESULT = "nvidia_driver_result"
+
+
+def _is_set(node: Node, variable: str, *, default: bool = False) -> bool:
+    """Return whether a boolean variable is true."""
+    value = node.variables.get(variable)
+    return boolean(default if value is None else value, strict=False)
+
+
+def _next_driver(node: Node) -> Mapping[str, Any]:
+    """Return ``next_driver`` and ``next_repository``: what the driver's part leaves behind.
+
+    Its plan says it if both are planned together. After the role, its result does in check mode,
+    and the facts otherwise.
+    """
+    if "nvidia_driver" in node.together:
+        return node.plans["nvidia_driver"]
+    return node.variables.get(_RESULT) or {}
+
+
+def _plan_driver(node: Node, options: dict[str, Any]) -> Plan:
+    if not _is_set(node, "nvidia_driver_enabled", default=True):
+        return {}
+    if _is_set(node, DRIVER_BACK):
+        options.update(version="previous", branch="auto")
+    options.update(controller=node.run.controller, today=node.run.today)
+    request, tables = driver_options.read_options(options)
+    return _driver_json(node, plan_driver(node.facts, request, tables), request.state)
+
+
+def _driver_json(node: Node, plan: DriverPlan, state: str) -> Plan:
+    reboots = _is_set(node, "nvidia_driver_reboot") and plan.reboot["required"]
+    left = state == "absent" and bool(_own_repositories(node))
+    loaded = node.facts["driver"]["loaded"] or ""
+    return {
+        **plan.to_json(),
+        "work": bool(plan.action == "refuse" or plan.change or reboots or left),
+        "next_driver": (plan.version or plan.branch or "") if plan.load or reboots else loaded,
+        "next_repository": (plan.repository or {}).get("url") or "",
+    }
+
+
+def _own_repositories(node: Node) -> set[str]:
+    """Return our repositories on the node: a run that died after the driver had gone leaves them."""
+    name = (node.variables.get("nvidia_driver_repository") or {}).get("name")
+    ours = {name or driver_options.Request.repository_name, "kubegpu-debian-non-free"}
+    files = (str(one["file"]).rpartition("/")[2] for one in node.facts["repositories"])
+    return ours & {name.rpartition(".")[0] or name for name in files}
+
+
+def _refused_driver(error: InputError) -> Plan:
+    plan = DriverPlan.refused(error).to_json()
+    return {**plan, "work": True, "next_driver": "", "next_repository": ""}
+
+
+def _plan_mig(node: Node, options: dict[str, Any]) -> Plan:
+    options["driver_version"] = _next_driver(node).get("next_driver") or ""
+    request = mig_options.read_options(options)
+    plan = plan_mig(node.facts, request, cluster=node.run.cluster).to_json()
+    reboots = _is_set(node, "nvidia_mig_reboot") and plan["reboot_reason"] != ""
+    return {**plan, "work": plan["change"] or plan["action"] == "refuse" or reboots}
+
+
+def _plan_cuda(node: Node, options: dict[str, Any]) -> Plan:
+    driver = _next_driver(node)
+    back = node.variables.get(CUDA_BACK)
+    if back is not None:
+        # The source and the runfiles that are asked for are of the new versions. The earlier ones
+        # are kept, whoever installed them.
+        runfiles = options.get("runfiles") or {}
+        kept = {version: one for version, one in runfiles.items() if version in back}
+        options.update(versions=back, default="", source="auto", runfiles=kept)
+    options["driver_version"] = options.get("driver_version") or driver.get("next_driver") or ""
+    repository = driver.get("next_repository")
+    options["planned_repositories"] = [repository] if repository else []
+    options["controller"] = node.run.controller
+    request, tables = cuda_options.read_options(options)
+    plan = plan_cuda(node.facts, request, tables).to_json()
+    return {**plan, "work": plan["change"] or plan["action"] == "refuse"}
+
+
+def _plan_toolkit(node: Node, options: dict[str, Any]) -> Plan:
+    driver = _next_driver(node).get("next_driver") or ""
+    if "nvidia_driver" not in node.together and node.facts["container_toolkit"]["version"]:
+        # The driver's role has refreshed, or predicted, the CDI specification of the toolkit.
+        driver = ""
+    back = node.variables.get(TOOLKIT_BACK)
+    options.update({"version": back} if back is not None else {})
+    options.update(driver_version=driver, controller=node.run.controller)
+    plan = plan_toolkit(node.facts, toolkit_options.read_request(options)).to_json()
+    return {**plan, "work": _toolkit_work(plan)}
+
+
+def _toolkit_work(plan: Plan) -> bool:
+    return bool(
+        plan["action"] == "refuse"
+        or plan["repository"] is not None
+        or plan["cdi"] is not None
+        or any(plan[name] for name in _TOOLKIT_CHANGES)
+    )
+
+
+_TOOLKIT_CHANGES = ("change_packages", "change_config", "containerd", "docker", "crio")
+
+
+def _plan_amd_driver(node: Node, options: dict[str, Any]) -> Plan:
+    options["controller"] = node.run.controller
+    request = amd_driver.read_amd_driver_request(options)
+    return plan_amd_driver(node.facts, request).to_json()
+
+
+def _plan_amd_toolkit(node: Node, options: dict[str, Any]) -> Plan:
+    loads = bool(node.plans.get("amd_driver", {}).get("load"))
+    options.update(
+        controller=node.run.controller, driver_planned=loads and node.run.driver_selected
+    )
+    return plan_amd_toolkit(node.facts, amd_toolkit.read_amd_request(options)).to_json()
+
+
+def _refusal(plan: type[MigPlan | CudaPlan | ToolkitPlan], error: InputError) -> Plan:
+    refused = plan("refuse", reasons=tuple(str(error).splitlines()), refusals=(parts(error),))
+    return {**refused.to_json(), "work": True}
+
+
+_NOT_ASKED = ("controller", "driver_version")
+
+#: By the role, in the order in which the roles run.
+PARTS: Mapping[str, Part] = {
+    "nvidia_driver": Part(
+        driver_options.ARGUMENTS,
+        _plan_driver,
+        _refused_driver,
+        internal=("controller", "today"),
+        others=("nvidia_driver_enabled", "nvidia_driver_reboot", DRIVER_BACK),
+    ),
+    "nvidia_mig": Part(
+        mig_options.ARGUMENTS,
+        _plan_mig,
+        lambda error: _refusal(MigPlan, error),
+        internal=_NOT_ASKED,
+        others=("nvidia_mig_reboot", _RESULT),
+    ),
+    "cuda_toolkit": Part(
+        cuda_options.ARGUMENTS,
+        _plan_cuda,
+        lambda error: _refusal(CudaPlan, error),
+        internal=("controller", "planned_repositories"),
+        others=(CUDA_BACK, _RESULT),
+    ),
+    "nvidia_container_toolkit": Part(
+        toolkit_options.ARGUMENTS,
+        _plan_toolkit,
+        lambda error: _refusal(ToolkitPlan, error),
+        internal=_NOT_ASKED,
+        others=(TOOLKIT_BACK, _RESULT),
+    ),
+    "amd_driver": Part(
+        amd_driver.ARGUMENTS,
+        _plan_amd_driver,
+        lambda error: amd_driver.AmdDriverPlan.refused(error).to_json(),
+        internal=("controller",),
+    ),
+    "amd_container_toolkit": Part(
+        amd_toolkit.ARGUMENTS,
+        _plan_amd_toolkit,
+        lambda error: amd_toolkit.AmdToolkitPlan.refused(error).to_json(),
+        internal=("controller", "driver_planned"),
+    ),
+}

@@ -1,0 +1,35 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The variables of several hosts, as a task that runs once for all of them reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class HostVariables:
+    """Variables of hosts, with those of the play, which are missing from ``hostvars``.
+
+    :param variables: those of the task.
+    """
+
+    def __init__(self, variables: Mapping[str, Any]) -> None:
+        self._hostvars = variables["hostvars"]
+        own = self._hostvars.raw_get(variables["inventory_hostname"])
+        self.of_play = {
+            name: value
+            for name, value in variables.items()
+            if name not in own or own[name] != value
+        }
+
+    def own(self, host: str) -> Mapping[str, Any]:
+        """Return the variables of a host that are its own, templates as they are."""
+        found: Mapping[str, Any] = self._hostvars.raw_get(host)
+        return found
+
+    def every(self, host: str) -> dict[str, Any]:
+        """Return the variables of a host and of the play, templates as they are."""
+        return {**self.own(host), **self.of_play}
