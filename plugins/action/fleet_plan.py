@@ -53,7 +53,9 @@ class ActionModule(ActionBase):
     _requires_connection = False
     _supports_check_mode = True
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(argument_spec=_OPTIONS)
         self._given = task_vars or {}
@@ -132,13 +134,16 @@ class ActionModule(ActionBase):
             return
         path = str(licence.get("token_path") or "")
         if path:
-            option = f"{_LICENCE}.token_path"
-            found = find_file(option, path, variables, lambda name: self._find_needle("files", name))
+            found = find_file(f"{_LICENCE}.token_path", path, variables, self._search)
             if found not in self._digests:
                 # Ansible decrypts a file of its vault.
                 text = self._loader.get_text_file_contents(found)
                 self._digests[found] = hashlib.sha256(text.encode()).hexdigest()
             values[_LICENCE] = {**licence, "token_sha256": self._digests[found]}
+
+    def _search(self, path: str) -> str:
+        """Return a file of the controller that Ansible finds."""
+        return str(self._find_needle("files", path))
 
     def _run(self, host: str, variables: Variables) -> Run:
         drains = bool(self._templar.template(variables.get(_DRAINS, False)))

@@ -33,13 +33,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 from ._connection import FLEET, fixed
 from ._fact_names import refused_facts, variable_names
 from ._reading import is_lost, was_read
+from ._variables_data import AMD_ROLES, NODE_ROLES
 
 Variables = Mapping[str, Any]
 Answer = TypeVar("Answer")
 
-# The roles that change a node, in the order in which they run.
-NODE_ROLES = ("nvidia_driver", "nvidia_mig", "cuda_toolkit", "nvidia_container_toolkit")
-AMD_ROLES = ("amd_driver", "amd_container_toolkit")
 #: The registered result of ``fleet_plan``.
 PLANS = "kubegpu_plans"
 # By their part in the table of the plan.

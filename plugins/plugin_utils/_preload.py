@@ -15,18 +15,9 @@ _OPTIONS = ("module_utils._driver.options", "module_utils._toolkit.options")
 # By what the filter gpu_hosts selects.
 _FOR_PLANS: Mapping[str, Sequence[str]] = {
     "facts": (
-        *_OPTIONS,
-        "module_utils._driver.plan.plan",
-        "module_utils._toolkit.plan",
         "plugin_utils._report.hosts",
         # Of the actions.
         "plugin_utils._progress",
-    ),
-    "parts": (
-        "module_utils._cuda.options",
-        "module_utils._cuda.plan",
-        "module_utils._mig.options",
-        "module_utils._mig.plan",
     ),
     # Of the hosts of a cluster.
     "not_failed": ("module_utils._labels.desired", "plugin_utils._deployed"),

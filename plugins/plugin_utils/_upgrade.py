@@ -25,8 +25,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result impo
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import Host
 
-from ._hosts import NODE_ROLES, facts, plans
+from ._hosts import facts, plans
 from ._report.nodes import PARTS
+from ._variables_data import NODE_ROLES
 
 Variables = Mapping[str, Any]
 Hostvars = Mapping[str, Variables]

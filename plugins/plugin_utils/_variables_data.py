@@ -156,13 +156,19 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "gpu_report": ("report", False),
 }
 
+#: The roles that change a node, in the order in which they run.
+NODE_ROLES = ("nvidia_driver", "nvidia_mig", "cuda_toolkit", "nvidia_container_toolkit")
+AMD_ROLES = ("amd_driver", "amd_container_toolkit")
+
 # Facts that the playbooks pass from play to play, and the public facts of the roles.
 KEPT_FACTS = (
     "kubegpu_begun",
     "kubegpu_failure",
     "kubegpu_plans",
     "kubegpu_prometheus_failure",
-    *(f"{role}_{fact}" for role in ROLES for fact in ("plan", "result")),
+    *(f"{role}_result" for role in ROLES),
+    # The others are parts of kubegpu_plans.
+    *(f"{role}_plan" for role in ROLES if role not in (*NODE_ROLES, *AMD_ROLES)),
     # Of hosts; those without "host" are of the cluster.
     "gpu_monitoring_host_plan",
     "gpu_monitoring_host_result",

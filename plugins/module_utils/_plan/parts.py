@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.module_utils.parsing.convert_bool import boolean
-
 from .._core.errors import InputError
 from .._core.failure import parts
+from .._core.options import read_arguments
 from .._cuda import options as cuda_options
 from .._cuda.plan import plan_cuda
 from .._cuda.types import Plan as CudaPlan
@@ -21,6 +20,7 @@ from .._driver import options as driver_options
 from .._driver.amd_plan import plan_amd_driver
 from .._driver.plan.plan import plan_driver
 from .._driver.types import Plan as DriverPlan
+from .._driver.types import Request as DriverRequest
 from .._mig import options as mig_options
 from .._mig.plan import plan_mig
 from .._mig.types import Plan as MigPlan
@@ -40,9 +40,12 @@ _RESULT = "nvidia_driver_result"
 
 
 def _is_set(node: Node, variable: str, *, default: bool = False) -> bool:
-    """Return whether a boolean variable is true."""
-    value = node.variables.get(variable)
-    return boolean(default if value is None else value, strict=False)
+    """Return whether a boolean variable is true.
+
+    :raises InputError: it is no boolean.
+    """
+    rules = {variable: {"type": "bool", "default": default}}
+    return bool(read_arguments(rules, node.variables)[variable])
 
 
 def _next_driver(node: Node) -> Mapping[str, Any]:
@@ -79,9 +82,9 @@ def _driver_json(node: Node, plan: DriverPlan, state: str) -> Plan:
 
 
 def _own_repositories(node: Node) -> set[str]:
-    """Return our repositories on the node: a run that died after the driver had gone leaves them."""
+    """Return our repositories on the node, which a run that died after the removal leaves."""
     name = (node.variables.get("nvidia_driver_repository") or {}).get("name")
-    ours = {name or driver_options.Request.repository_name, "kubegpu-debian-non-free"}
+    ours = {name or DriverRequest.repository_name, "kubegpu-debian-non-free"}
     files = (str(one["file"]).rpartition("/")[2] for one in node.facts["repositories"])
     return ours & {name.rpartition(".")[0] or name for name in files}
 

@@ -14,7 +14,7 @@ from .._core.errors import InputError
 from .._core.options import Spec
 
 Facts = Mapping[str, Any]
-Plan = dict[str, Any]
+Plan = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

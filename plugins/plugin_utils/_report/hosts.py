@@ -19,8 +19,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
 from .._hosts import (
-    AMD_ROLES,
-    NODE_ROLES,
     asks_for_cuda,
     asks_for_mig,
     facts,
@@ -32,7 +30,7 @@ from .._hosts import (
 )
 from .._reading import read_parts, was_read, why_not_read
 from .._rollout import cause_of, failure_message
-from .._variables_data import FAIL_ON, PLAN_FAIL_ON
+from .._variables_data import AMD_ROLES, FAIL_ON, NODE_ROLES, PLAN_FAIL_ON
 from .cluster import cluster_plan, dra_plan
 from .kept import kept_row
 from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row

@@ -14,7 +14,6 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_mig_plan import nvidia_mig_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads import (
     foreign,
     recognize,
@@ -51,6 +50,7 @@ from tests.unit.fixtures.machines import (
     row,
 )
 from tests.unit.fixtures.node_facts import node
+from tests.unit.fixtures.plans import nvidia_mig_plan
 from tests.unit.fixtures.standin_cluster import StandinCluster
 from tests.unit.plugins.module_utils._dra.test_node_preconditions import READY
 from tests.unit.plugins.module_utils._labels.test_apply import StandinCluster as Labelled

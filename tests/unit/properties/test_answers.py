@@ -9,26 +9,17 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.filter.amd_container_toolkit_plan import (
-    amd_container_toolkit_plan,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.amd_driver_plan import amd_driver_plan
-from ansible_collections.kubegpu.nodes.plugins.filter.container_toolkit_plan import (
-    container_toolkit_plan,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.cuda_toolkit_plan import cuda_toolkit_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_exporter_plan import gpu_exporter_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_resources_expected import (
     gpu_resources_expected,
 )
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_driver_plan import nvidia_driver_plan
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_mig_plan import nvidia_mig_plan
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import plan_node
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Run
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._bundle import archive, bundle_files
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._diagnose import diagnose_hosts
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report import html, markdown
@@ -57,16 +48,10 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import
 )
 from tests.tools.tiers import is_full
 from tests.unit.fixtures.answers import broken, good_answers
+from tests.unit.fixtures.plans import registered
 
 COUNT = 2000 if is_full() else 60
-PLANS: dict[str, Callable[..., Any]] = {
-    "nvidia_driver_plan": nvidia_driver_plan,
-    "nvidia_mig_plan": lambda facts: nvidia_mig_plan(facts, config="all-balanced"),
-    "cuda_toolkit_plan": lambda facts: cuda_toolkit_plan(facts, versions=["12.8"]),
-    "nvidia_container_toolkit_plan": container_toolkit_plan,
-    "amd_driver_plan": amd_driver_plan,
-    "amd_container_toolkit_plan": amd_container_toolkit_plan,
-}
+ASKED = {"nvidia_mig_config": "all-balanced", "cuda_toolkit_versions": ["12.8"]}
 GOOD = good_answers()
 
 
@@ -90,12 +75,9 @@ def variables_of(answers: dict[str, Any]) -> dict[str, Any]:
         found["__kubegpu_read"] = {"failed": True, "msg": "It has another form."}
         return found
     own = facts["gpu_node"]
-    for name, plan in PLANS.items():
-        # A plan is a refusal, or tells what is wrong, for its host alone.
-        try:
-            found[name] = plan(own)
-        except AnsibleFilterError:
-            continue
+    # What is wrong with a host is a refusal of its parts.
+    plans = plan_node(own, {**found, **ASKED}, PARTS, Run(today="2026-11-28"))
+    found.update({f"{role}_plan": plan for role, plan in plans.items()})
     gpu_exporter_plan(own)
     gpu_resources_expected(own)
     return found
@@ -104,6 +86,7 @@ def variables_of(answers: dict[str, Any]) -> dict[str, Any]:
 def use(hostvars: dict[str, Any]) -> dict[str, Any]:
     """Make all that plays make of the hosts; return the rows of the plan by host."""
     hosts = [*hostvars]
+    hostvars = registered(hostvars)
     host_groups(hosts, hostvars)
     for word in _SELECT:
         select_hosts(hosts, hostvars, word)
@@ -168,7 +151,7 @@ def test_facts_that_did_not_arrive_in_this_run_cost_their_host_only(how):
         facts = answers["gpu_node_facts"].get("ansible_facts")
         if not isinstance(facts, dict):
             continue
-        plans = {} if how == "cached" else {name: good[name] for name in PLANS if name in good}
+        plans = {} if how == "cached" else {f"{name}_plan": good[f"{name}_plan"] for name in PARTS}
         try:
             rows = use({"good": good, "bad": {"ansible_facts": facts, **plans}})
         except Exception as error:

@@ -10,11 +10,9 @@ import copy
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.amd_container_toolkit_plan import (
-    amd_container_toolkit_plan,
-)
 from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
 from tests.unit.fixtures.node_facts import node
+from tests.unit.fixtures.plans import amd_container_toolkit_plan
 
 NODES = ["/dev/dri/renderD128", "/dev/dri/renderD129"]
 KEY = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C"

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.amd_container_toolkit_plan import (
-    amd_container_toolkit_plan,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.amd_driver_plan import amd_driver_plan
 from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
+from tests.unit.fixtures.plans import amd_container_toolkit_plan, amd_driver_plan
 
 KEY = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C"
 KERNEL = "6.8.0-85-generic"
@@ -221,4 +218,7 @@ def test_other_gpus():
 
 def test_the_container_toolkit_follows_a_driver_of_the_same_run():
     assert amd_container_toolkit_plan(noble())["action"] == "refuse"
-    assert amd_container_toolkit_plan(noble(), driver_planned=True)["action"] == "install"
+    assert (
+        amd_container_toolkit_plan(noble(), earlier={"amd_driver": {"load": True}})["action"]
+        == "install"
+    )

@@ -11,12 +11,10 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter import (
     cuda_supported_by,
-    cuda_toolkit_plan,
     driver_required_by,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import Request
-from tests.unit.fixtures.documented import documented_options
 from tests.unit.fixtures.node_facts import node
+from tests.unit.fixtures.plans import cuda_toolkit_plan
 
 
 def call(module, *arguments, **options):
@@ -53,7 +51,7 @@ def test_nonsense_names_filter_and_value(module, value):
 
 
 def test_plan_takes_words_for_booleans():
-    plan = call(cuda_toolkit_plan, node(), versions=["12.9"], hold="no")
+    plan = cuda_toolkit_plan(node(), versions=["12.9"], hold="no")
     assert plan["hold"] is False and plan["action"] == "install"
 
 
@@ -65,21 +63,6 @@ def test_plan_takes_words_for_booleans():
     ],
 )
 def test_wrong_values_are_refusals(options, words):
-    plan = call(cuda_toolkit_plan, node(), **options)
+    plan = cuda_toolkit_plan(node(), **options)
     assert plan["action"] == "refuse" and plan["change"] is False
     assert words in " ".join(plan["reasons"]) and "cuda_toolkit" in plan["reasons"][0]
-
-
-def test_what_is_no_option_is_an_error():
-    with pytest.raises(AnsibleFilterError, match="colour"):
-        call(cuda_toolkit_plan, node(), colour="blue")
-
-
-def test_plan_without_facts_names_the_module_to_run():
-    with pytest.raises(AnsibleFilterError, match="gpu_node_facts"):
-        call(cuda_toolkit_plan, {})
-
-
-def test_every_option_of_the_plan_is_documented():
-    options = documented_options(cuda_toolkit_plan)
-    assert set(options) == {"_input", "data", "repositories", *Request.__dataclass_fields__}

@@ -6,20 +6,19 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter import (
-    container_toolkit_plan,
     gpu_hosts,
+    gpu_plan,
     gpu_report,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import _SELECT
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import TABLES
 from tests.unit.fixtures.node_facts import installed, node
+from tests.unit.fixtures.plans import container_toolkit_plan, registered
 
 
 def call(module, *arguments, **options):
@@ -28,22 +27,24 @@ def call(module, *arguments, **options):
 
 
 def test_plan_takes_the_role_variables_as_they_come_from_yaml():
-    plan = call(container_toolkit_plan, node(), version="1.19.0", key_fingerprints=[], docker=False)
+    plan = container_toolkit_plan(node(), version="1.19.0", key_fingerprints=[], docker=False)
     assert plan["version"] == "1.19.0-1" and plan["docker"] is False
 
 
 def test_plan_without_facts_names_the_module_to_run():
     with pytest.raises(AnsibleFilterError, match="gpu_node_facts"):
-        call(container_toolkit_plan, {})
+        call(gpu_plan, {})
 
 
-def test_plan_refuses_options_that_it_does_not_know():
+def test_plan_refuses_parts_that_it_does_not_know():
     with pytest.raises(AnsibleFilterError, match="colour"):
-        call(container_toolkit_plan, node(), colour="blue")
+        call(gpu_plan, node(), {}, ["colour"])
+    with pytest.raises(AnsibleFilterError, match="a mapping of variables"):
+        call(gpu_plan, node(), "colour")
 
 
 def test_rows_from_plan_to_table():
-    plan = call(container_toolkit_plan, installed())
+    plan = container_toolkit_plan(installed())
     hostvars = {
         "a": {
             "ansible_facts": {"gpu_node": installed()},
@@ -57,6 +58,7 @@ def test_rows_from_plan_to_table():
             },
         }
     }
+    hostvars = registered(hostvars)
     (row,) = call(gpu_report, ["a"], "plan", hostvars)
     assert (row["node"], row["action"], row["toolkit"]) == ("a", "none", plan)
     (row,) = call(gpu_report, ["a"], "result", hostvars, batch=["a"])
@@ -86,33 +88,16 @@ def test_every_choice_is_documented(module, option, table):
 @pytest.mark.parametrize("word", ["false", "no", "0", False])
 def test_words_for_false_are_false(word):
     requests = {"hold": word, "manage_repository": word, "containerd_set_default": word}
-    plan = call(container_toolkit_plan, installed(), **requests)
+    plan = container_toolkit_plan(installed(), **requests)
     assert plan["hold"] is False and plan["repository"] is None
     assert [step["action"] for step in plan["steps"]] == ["unhold"]
 
 
 def test_word_that_is_neither_true_nor_false_is_refused():
-    plan = call(container_toolkit_plan, installed(), hold="perhaps")
+    plan = container_toolkit_plan(installed(), hold="perhaps")
     assert plan["action"] == "refuse" and plan["change_packages"] is False
     assert "nvidia_container_toolkit_hold has to be true or false" in plan["reasons"][0]
 
 
 def test_version_may_come_from_yaml_as_a_number():
-    assert call(container_toolkit_plan, node(), version=1.19)["version"] == "1.19-1"
-
-
-def test_what_plans_need_is_imported_where_hosts_are_worked_out(monkeypatch):
-    name = "ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan"
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    hostvars = {"gpu1": {"ansible_facts": {"gpu_node": node(gpus=[])}}}
-    assert call(gpu_hosts, ["cpu1"], hostvars) == [] and name not in sys.modules
-    assert call(gpu_hosts, ["gpu1"], hostvars) == ["gpu1"] and name in sys.modules
-
-
-def test_what_only_some_plans_need_is_imported_for_their_hosts(monkeypatch):
-    name = "ansible_collections.kubegpu.nodes.plugins.module_utils._mig.plan"
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    read = {"ansible_facts": {"gpu_node": node(gpus=[])}}
-    hostvars = {"plain": read, "mig": {**read, "nvidia_mig_config": "all-balanced"}}
-    assert call(gpu_hosts, [*hostvars], hostvars) == [*hostvars] and name not in sys.modules
-    assert call(gpu_hosts, [*hostvars], hostvars, "parts") == ["mig"] and name in sys.modules
+    assert container_toolkit_plan(node(), version=1.19)["version"] == "1.19-1"

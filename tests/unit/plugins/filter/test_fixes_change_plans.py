@@ -14,14 +14,7 @@ import re
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.amd_container_toolkit_plan import (
-    amd_container_toolkit_plan,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.container_toolkit_plan import (
-    container_toolkit_plan,
-)
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_driver_plan import nvidia_driver_plan
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_mig_plan import nvidia_mig_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import CAUSES
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import find_fix
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import diagnose
@@ -32,6 +25,11 @@ from tests.unit.fixtures.diagnosed_node import facts as working_facts
 from tests.unit.fixtures.driver_cases import present
 from tests.unit.fixtures.kernel_gpus import amd_node
 from tests.unit.fixtures.node_facts import installed, node
+from tests.unit.fixtures.plans import (
+    amd_container_toolkit_plan,
+    container_toolkit_plan,
+    nvidia_mig_plan,
+)
 from tests.unit.fixtures.verified_node import LOADED
 from tests.unit.plugins.module_utils._diagnosis.test_catalogue import NODE
 

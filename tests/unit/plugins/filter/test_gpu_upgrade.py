@@ -11,6 +11,7 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_upgrade import gpu_upgrade
 from tests.unit.fixtures.node_facts import installed, node
+from tests.unit.fixtures.plans import registered
 
 STEP = {"step": "load", "action": "load", "detail": "580.1", "reason": "requested"}
 WORK = {"nvidia_driver_plan": {"work": True, "change": True, "steps": [STEP]}}
@@ -31,6 +32,7 @@ def planned(hostvars=None, options=None, **more):
     for name, own in (hostvars or {}).items():
         variables[name].update(own)
     given = {"cluster": cluster(), **more}
+    variables = registered(variables)
     plan = gpu_upgrade(HOSTS, "plan", variables, options=options or {}, **given)
     return plan, {name: {**own, "gpu_upgrade_plan": plan} for name, own in variables.items()}
 

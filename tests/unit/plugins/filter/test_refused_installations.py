@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.container_toolkit_plan import (
-    container_toolkit_plan,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.cuda_toolkit_plan import cuda_toolkit_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_driver_plan import nvidia_driver_plan
 from tests.unit.fixtures.driver_cases import facts, request
+from tests.unit.fixtures.plans import container_toolkit_plan, cuda_toolkit_plan
 
 TOOLKIT = "https://mirror.example/libnvidia-container/stable"
 CUDA = "https://mirror.example/cuda/repos"

@@ -12,6 +12,7 @@ from ansible.executor.playbook_executor import PlaybookExecutor
 
 from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import batch_sizes
+from tests.unit.fixtures.plans import registered
 
 
 class _Inventory:
@@ -69,6 +70,7 @@ def test_the_size_is_that_of_the_selected_hosts():
         "gpu1": {**found, "nvidia_driver_plan": {"work": False}},
         "gpu2": {**found, "nvidia_driver_plan": {"work": True}},
     }
+    hostvars = registered(hostvars)
     assert rollout([*hostvars], "serial", hostvars) == 1
     assert rollout([*hostvars], "serial", hostvars, select="work") == "100%"
 

@@ -33,6 +33,7 @@ ACTIONS = {
     "fleet_bundle",
     "fleet_explain",
     "fleet_report",
+    "fleet_plan",
     "fleet_table",
     "fleet_variables",
     "node_builtin",

@@ -42,6 +42,7 @@ OF_THE_CONTROLLER = (
     "fleet_bundle",
     "fleet_explain",
     "fleet_report",
+    "fleet_plan",
     "fleet_table",
     "fleet_variables",
 )

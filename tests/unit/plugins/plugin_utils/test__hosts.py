@@ -7,16 +7,21 @@ from __future__ import annotations
 import pytest
 from jinja2 import UndefinedError
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _hosts
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
     gpu_vendor,
     host_groups,
-    select_hosts,
     wrong_values,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import changed_hosts
 from tests.unit.fixtures.kernel_gpus import gpu
 from tests.unit.fixtures.node_facts import P4
 from tests.unit.fixtures.node_facts import node as node_of
+from tests.unit.fixtures.plans import registered
+
+
+def select_hosts(hosts, hostvars, select):
+    return _hosts.select_hosts(hosts, registered(hostvars), select)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_every_module_that_changes_a_node_has_it():
         for path in (ROOT / "roles" / role / "tasks").glob("*.yml"):
             called |= set(modules(yaml.safe_load(path.read_text(encoding="utf-8"))))
     # Delegated to where the cluster is spoken to, in plays of their own; no connection.
-    called -= {"gpu_cluster_info", "gpu_test_pods", "fleet_table"}
+    called -= {"gpu_cluster_info", "gpu_test_pods", "fleet_plan", "fleet_table"}
     assert {"nvidia_driver", "gpu_node_verify", "gpu_node_facts"} <= called
     utils = ROOT / "plugins" / "plugin_utils"
     bases = {

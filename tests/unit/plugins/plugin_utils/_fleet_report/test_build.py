@@ -21,6 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.source
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types import Request
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.words import inventory
 from tests.unit.fixtures import fleet as made
+from tests.unit.fixtures.plans import registered
 
 FLEET = made.fleet()
 SEVEN = "gpu_missing_in_nvml"
@@ -31,6 +32,7 @@ NOUVEAU = {
 
 def report(hostvars=None, previous=None, applied=False, **request):
     hostvars = FLEET if hostvars is None else hostvars
+    hostvars = registered(hostvars)
     sources = host_sources([*hostvars], hostvars, applied=applied)
     return build(sources, Request(generated=made.TIME, **request), previous)
 

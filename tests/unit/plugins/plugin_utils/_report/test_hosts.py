@@ -11,18 +11,26 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.plan import plan_mig
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Request
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import endings
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report import hosts as tables
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
     cluster_rows,
-    plan_rows,
-    result_rows,
     verification_rows,
 )
 from tests.unit.fixtures.mig_node import MigNode, card
 from tests.unit.fixtures.node_facts import installed, node
+from tests.unit.fixtures.plans import registered
 
 PLAN = {"action": "none", "steps": [], "reasons": [], "warnings": [], "work": False}
 TOOLKIT = {**PLAN, "version": "1.20.1-1"}
 BEFORE = "what its row shows was read before that, and the node was changed or lost since"
+
+
+def plan_rows(hosts, hostvars):
+    return tables.plan_rows(hosts, registered(hostvars))
+
+
+def result_rows(hosts, hostvars, *more, **options):
+    return tables.result_rows(hosts, registered(hostvars), *more, **options)
 
 
 def host(facts=None, **variables):

@@ -6,10 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.amd_container_toolkit_plan import (
-    amd_container_toolkit_plan,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.amd_driver_plan import amd_driver_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import plan_toolkit
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
     Request as ToolkitRequest,
@@ -21,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import
 )
 from tests.unit.fixtures.kernel_gpus import amd_node
 from tests.unit.fixtures.node_facts import P4, installed, node
+from tests.unit.fixtures.plans import amd_container_toolkit_plan, amd_driver_plan
 
 
 def plan(facts, **request):
@@ -447,7 +444,7 @@ def test_amds_driver_is_a_part_before_its_toolkit():
     facts["os"].update(id="ubuntu", version="24.04", kernel="6.8.0-85-generic")
     plans = {
         "AMD driver": amd_driver_plan(facts),
-        "AMD toolkit": amd_container_toolkit_plan(facts, driver_planned=True),
+        "AMD toolkit": amd_container_toolkit_plan(facts, earlier={"amd_driver": {"load": True}}),
     }
     row = node_plan("mi300-1", facts, plans)
     assert row["changes"][:3] == [
