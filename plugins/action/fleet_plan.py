@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__
 
@@ -146,7 +147,7 @@ class ActionModule(ActionBase):
         return str(self._find_needle("files", path))
 
     def _run(self, host: str, variables: Variables) -> Run:
-        drains = bool(self._templar.template(variables.get(_DRAINS, False)))
+        drains = boolean(self._templar.template(variables.get(_DRAINS, False)), strict=False)
         return this_run(
             __version__,
             in_cluster(host, self._cluster, drains=drains),

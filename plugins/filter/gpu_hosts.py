@@ -12,8 +12,8 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - Takes host names and returns those that O(select) names. It reads the fact C(gpu_node) of
-    M(kubegpu.nodes.gpu_node_facts) and the public facts of the roles, such as
-    C(nvidia_driver_plan) and C(nvidia_driver_result).
+    M(kubegpu.nodes.gpu_node_facts), the plans of M(kubegpu.nodes.fleet_plan) and the public facts
+    of the roles, such as C(nvidia_driver_result).
   - A play for the selected hosts avoids conditions on each of its tasks, which would be skipped one
     by one. A host that is missing in O(hostvars) is omitted.
 positional: _input, hostvars, select

@@ -54,7 +54,7 @@ options:
   mig:
     description: >-
       Mode and MIG devices that GPUs will have when the labels are set, as C(devices) of
-      P(kubegpu.nodes.nvidia_mig_plan#filter). GPUs that are not there have those of the facts.
+      the MIG plan of P(kubegpu.nodes.gpu_plan#filter). GPUs that are not there have those of the facts.
     type: list
     elements: dict
     default: []

@@ -12,8 +12,8 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - Builds rows for M(kubegpu.nodes.fleet_table) from the fact C(gpu_node) of
-    M(kubegpu.nodes.gpu_node_facts) and the public facts of the roles, such as C(nvidia_driver_plan)
-    and C(nvidia_driver_result).
+    M(kubegpu.nodes.gpu_node_facts) the plans of M(kubegpu.nodes.fleet_plan) and the public facts of
+    the roles, such as C(nvidia_driver_result).
   - V(plan) returns what would change on each host and why. A refusal of one part does not hide the
     changes of the others. A host with wrong values of variables is refused.
   - V(plan_failures) returns the hosts that the variable C(kubegpu_plan_fail_on) lets fail.

@@ -22,7 +22,7 @@ description:
   - Then checks the version of each compiler and compiles a small program, which needs no GPU.
   - Records the previous state on the node, which O(state=absent) restores. Toolkits that are no
     longer listed in O(versions) remain until then, with a warning.
-  - Makes the same decisions as the filter P(kubegpu.nodes.cuda_toolkit_plan#filter).
+  - Makes the same decisions as the filter P(kubegpu.nodes.gpu_plan#filter).
 options:
   state:
     description:
@@ -215,7 +215,7 @@ EXAMPLES = r"""
 RETURN = r"""
 plan:
   description: The changes and their reasons, as returned by the filter
-    P(kubegpu.nodes.cuda_toolkit_plan#filter). Empty for O(state=absent).
+    P(kubegpu.nodes.gpu_plan#filter). Empty for O(state=absent).
   returned: success
   type: dict
   sample:

@@ -131,7 +131,7 @@ notes:
 seealso:
   - module: kubegpu.nodes.gpu_node_facts
   - module: kubegpu.nodes.node_pause
-  - plugin: kubegpu.nodes.nvidia_mig_plan
+  - plugin: kubegpu.nodes.gpu_plan
     plugin_type: filter
   - name: MIG
     description: Cards, refusals, Kubernetes, and what happens at boot.
@@ -225,7 +225,7 @@ EXAMPLES = r"""
 RETURN = r"""
 plan:
   description: The changes and their reasons, as returned by the filter
-    P(kubegpu.nodes.nvidia_mig_plan#filter).
+    P(kubegpu.nodes.gpu_plan#filter).
   returned: success
   type: dict
   sample:

@@ -340,7 +340,7 @@ def with_planned_mig(
 ) -> Mapping[str, Any]:
     """Return the fact ``gpu_node`` with the MIG mode and devices that the GPUs will have.
 
-    :param planned: the ``devices`` of ``nvidia_mig_plan``. Other GPUs stay as they are.
+    :param planned: the ``devices`` of the MIG plan. Other GPUs stay as they are.
     """
     nvml = node.get("nvml")
     if not nvml or not planned:

@@ -61,7 +61,7 @@ def node_labels(
     :param discovery_names: whether to add labels with the names of GPU feature discovery.
     :param device_plugin_config: the plugin's configuration for this node.
     :param extra: more labels for a node with a GPU, by name.
-    :param mig: mode and devices that GPUs will have: the ``devices`` of ``nvidia_mig_plan``.
+    :param mig: mode and devices that GPUs will have: the ``devices`` of the MIG plan.
     """
     vendor = gpu_vendor(gpu_node["gpus"])
     if vendor == "none":

@@ -341,9 +341,8 @@ def test_s24_cloud_image_keeps_its_driver(seen):
     was = seen("cloud_image")
     assert was["run"].status == 0, was["run"].output
     answers = {task: answer for (task, _host), answer in was["run"].answers.items()}
-    driver = answers["kubegpu.nodes.nvidia_driver : Plan the driver"]["ansible_facts"][
-        "nvidia_driver_plan"
-    ]
+    (plans,) = answers["Plan all hosts"]["plans"].values()
+    driver = plans["nvidia_driver"]
     assert (driver["action"], driver["change"]) == ("none", False)
     assert was["kept"]
     table = " ".join(answers["Show what will be done, and why"]["table"])

@@ -57,7 +57,7 @@ NOTHING = {"change_packages": False, "change_config": False, "repository": None,
 def test_changed_is_what_the_tasks_reported_and_not_what_was_planned(plan, reported, changed):
     loader = DataLoader()
     known = loader.load_from_file(str(ROLE / "vars" / "main.yml"), trusted_as_template=True)
-    known["nvidia_container_toolkit_plan"] = plan
+    known["__nvidia_container_toolkit_plan"] = plan
     known.update({f"__nvidia_container_toolkit_{name}": one for name, one in reported.items()})
     result = Templar(loader, variables=known).template(trust_as_template(RESULT))
     assert result["changed"] is changed

@@ -35,7 +35,7 @@ def value(name, **variables):
 def test_the_filter_takes_what_the_role_says_of_a_host():
     said = value(
         "__nvidia_dra_driver_this",
-        nvidia_driver_plan={"next_driver": "580.126.09"},
+        kubegpu_plans={"plans": {HOST: {"nvidia_driver": {"next_driver": "580.126.09"}}}},
         nvidia_container_toolkit_runtime_cdi="yes",
         nvidia_dra_driver_compute_domains=False,
     )

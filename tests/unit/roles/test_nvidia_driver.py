@@ -12,8 +12,8 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import plan_node
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Run
 from tests.unit.fixtures.driver_cases import facts
 
 ROLE = Path(__file__).parents[3] / "roles" / "nvidia_driver"
@@ -35,12 +35,8 @@ def value(name, node, *, check=False, **variables):
     known.update(
         {"ansible_facts": {"gpu_node": node}, "ansible_check_mode": check, **variables},
     )
-    requests = {"state": known["nvidia_driver_state"], "version": known["nvidia_driver_version"]}
-    decision = plan_driver(node, *read_options(requests)).to_json()
-    known["__nvidia_driver_decision"] = decision if known["nvidia_driver_enabled"] else {}
-    (task,) = loader.load_from_file(str(ROLE / "tasks" / "plan.yml"), trusted_as_template=True)
-    expression = task["ansible.builtin.set_fact"]["nvidia_driver_plan"]
-    known["nvidia_driver_plan"] = Templar(loader, variables=known).template(expression)
+    plans = plan_node(node, known, ["nvidia_driver"], Run())
+    known.update(inventory_hostname="gpu1", kubegpu_plans={"plans": {"gpu1": plans}})
     return Templar(loader, variables=known).template(trust_as_template("{{ " + name + " }}"))
 
 
@@ -49,22 +45,22 @@ PENDING = "distro 580.126.09 open held loaded=570.86.15 services"
 
 def test_a_node_on_which_all_is_as_wished_has_no_work():
     node = facts("T4", "u24", PENDING)
-    assert value("nvidia_driver_plan.work", node) is False
-    assert value("nvidia_driver_plan.work", node, nvidia_driver_reboot=True) is True
+    assert value("__nvidia_driver_plan.work", node) is False
+    assert value("__nvidia_driver_plan.work", node, nvidia_driver_reboot=True) is True
 
 
 def test_a_driver_that_is_not_managed_has_an_empty_plan():
     node = facts("T4", "u24", PENDING)
-    assert value("nvidia_driver_plan", node, nvidia_driver_enabled=False) == {}
+    assert value("__nvidia_driver_plan", node, nvidia_driver_enabled=False) == {}
 
 
 def test_repositories_that_a_run_left_behind_go_with_the_next():
     node = facts("T4", "u24")
     path = "/etc/apt/sources.list.d/{}.sources"
     node["repositories"] = [{**SOURCE, "file": path.format("kubegpu-nvidia-cuda")}]
-    assert value("nvidia_driver_plan.work", node, nvidia_driver_state="absent") is False
+    assert value("__nvidia_driver_plan.work", node, nvidia_driver_state="absent") is False
     node["repositories"].append({**SOURCE, "file": path.format("kubegpu-nvidia-driver")})
-    assert value("nvidia_driver_plan.work", node, nvidia_driver_state="absent") is True
+    assert value("__nvidia_driver_plan.work", node, nvidia_driver_state="absent") is True
 
 
 @pytest.mark.parametrize(
@@ -82,6 +78,6 @@ def test_repositories_that_a_run_left_behind_go_with_the_next():
 def test_the_driver_that_will_be_loaded(variables, loaded):
     if "__nvidia_driver_rebooted" not in variables:
         # Before the role changes anything, its plan has it.
-        name = "nvidia_driver_plan.next_driver"
+        name = "__nvidia_driver_plan.next_driver"
         assert value(name, facts("T4", "u24", PENDING), **variables) == loaded
     assert value("__nvidia_driver_next", facts("T4", "u24", PENDING), **variables) == loaded

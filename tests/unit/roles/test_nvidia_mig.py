@@ -72,7 +72,7 @@ def test_only_check_mode_tells_the_next_roles_the_planned_devices(check):
     result = template(
         published["ansible.builtin.set_fact"]["nvidia_mig_result"],
         ansible_check_mode=check,
-        nvidia_mig_plan=PLAN,
+        __nvidia_mig_plan=PLAN,
         nvidia_mig_result={"changed": False},
         __nvidia_mig_module={"changed": True, "reboot_required": False, "reboot_reason": ""},
     )
@@ -81,13 +81,18 @@ def test_only_check_mode_tells_the_next_roles_the_planned_devices(check):
 
 def test_the_playbook_plan_predicts_with_the_layout_of_the_plan():
     predict = task("playbooks/tasks/plan_kubernetes.yml", "Predict with the MIG layout")
-    known = {"nvidia_mig_plan": PLAN, "nvidia_mig_result": {"changed": False, "next_devices": []}}
+    known = {
+        "inventory_hostname": "gpu1",
+        "kubegpu_plans": {"plans": {"gpu1": {"nvidia_mig": PLAN}}},
+        "nvidia_mig_result": {"changed": False, "next_devices": []},
+    }
     assert runs(predict, **known)
     made = template(predict["ansible.builtin.set_fact"]["nvidia_mig_result"], **known)
     assert made == {"changed": False, "next_devices": PLAN["devices"]}
     # A refused plan, and a host without one.
-    assert not runs(predict, nvidia_mig_plan={**PLAN, "change": False})
-    assert not runs(predict)
+    refused = {"plans": {"gpu1": {"nvidia_mig": {**PLAN, "change": False}}}}
+    assert not runs(predict, **{**known, "kubegpu_plans": refused})
+    assert not runs(predict, inventory_hostname="gpu1")
 
 
 @pytest.mark.parametrize(("devices", "mode"), [([], "disabled"), (PLAN["devices"], "enabled")])
@@ -119,19 +124,6 @@ def test_the_plugins_pods_that_left_are_told_in_check_mode_too(check):
     assert made["restarted"] == LEFT
     wait = task("roles/nvidia_mig/tasks/offered.yml", "Wait until the node offers its instances")
     assert runs(wait, **known) is not check
-
-
-@pytest.mark.parametrize(("drains", "kept"), [(True, False), ("False", True), (None, True)])
-def test_pods_that_an_upgrade_drains_are_no_reason_against_a_layout(drains, kept):
-    row = {"name": "node1", "labels": {"a": "b"}, "resources": {"nvidia.com/gpu": {"pods": []}}}
-    answer = {"nodes": {"node1": row}, "node_of": {"gpu1": "node1"}}
-    more = {} if drains is None else {"__kubegpu_drains": drains}
-    cluster = template(
-        trust_as_template("{{ __nvidia_mig_cluster }}"), __nvidia_mig_pods=answer, **more
-    )
-    assert ("resources" in cluster) is kept
-    # Another manager of MIG is seen in any case.
-    assert cluster["labels"] == row["labels"] and cluster["name"] == "node1"
 
 
 def test_an_upgrade_says_that_it_drains_in_the_plan_and_in_the_change():
@@ -318,12 +310,9 @@ WAITS = {"change": False, "action": "none", "reboot_reason": "MIG of GPU 0 waits
 
 @pytest.mark.parametrize(("reboot", "works"), [(True, True), (False, False)])
 def test_a_later_run_reboots_for_a_mode_that_is_pending(reboot, works):
-    (planned,) = load("roles/nvidia_mig/tasks/plan.yml")
-    made = planned["ansible.builtin.set_fact"]
-    # The filter of a collection is not found here.
-    work = trust_as_template(made["nvidia_mig_plan"].partition("'work':")[2].partition(",\n")[0])
-    known = {"__nvidia_mig_decision": WAITS, "nvidia_mig_reboot": reboot}
-    assert template(trust_as_template(f"{{{{ {work} }}}}"), **known) is works
+    (_planned, reset) = load("roles/nvidia_mig/tasks/plan.yml")
+    made = reset["ansible.builtin.set_fact"]
+    known = {"__nvidia_mig_plan": WAITS, "nvidia_mig_reboot": reboot}
     result = template(made["nvidia_mig_result"], **known)
     assert result["reboot_required"] is True and result["reboot_reason"] == "MIG of GPU 0 waits"
     restarts = task("roles/nvidia_mig/tasks/change.yml", "Reboot for the MIG mode")
@@ -349,7 +338,7 @@ def test_when_a_node_is_paused(plan, more, pauses, answers, check):
         "ansible_check_mode": check,
         "ansible_facts": {"gpu_node": FACTS if answers else {**FACTS, "nvml": None}},
         "kubegpu_kube": {"kubeconfig": "/k"},
-        "nvidia_mig_plan": {"interrupts": False, **plan},
+        "__nvidia_mig_plan": {"interrupts": False, **plan},
         **more,
     }
     made = template(stored["ansible.builtin.set_fact"]["__nvidia_mig_pauses"], **known)

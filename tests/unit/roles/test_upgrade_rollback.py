@@ -13,6 +13,7 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
 from tests.unit.plugins.module_utils._cuda.test_plan import RUN, SHA, gpu_node, plan, toolkit
 
 ROLES = Path(__file__).parents[3] / "roles"
@@ -26,6 +27,10 @@ def test_versions_of_the_rollback_have_names_of_their_own(task):
     (back,) = (name for name in task["vars"] if name.startswith("__kubegpu_"))
     # Extra variables replace variables of an include by their name.
     assert set(task["vars"]) - {back} <= {"nvidia_driver_reboot"}
+    assert back in PARTS[role].others
+    if role == "nvidia_container_toolkit":
+        # Only its plan reads the version.
+        return
     variables = yaml.safe_load((ROLES / role / "vars/main.yml").read_text(encoding="utf-8"))
     asked = f"__{role}_asked"
     assert back in variables[asked]

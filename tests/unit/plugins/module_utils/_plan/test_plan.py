@@ -1,0 +1,109 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The parts of a node, planned together and after one another."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_plan import gpu_plan
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import (
+    in_cluster,
+    plan_node,
+    variables_of,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Run
+from tests.unit.fixtures.driver_cases import facts
+from tests.unit.fixtures.kernel_gpus import amd_node
+from tests.unit.fixtures.node_facts import installed, node
+
+RUN = Run(controller="2.19.0", today="2026-11-28")
+NVIDIA = list(PARTS)[:4]
+OLD = "distro 580.126.09 open held loaded=570.86.15 services"
+
+
+def test_parts_of_one_call_are_planned_for_what_the_driver_will_be():
+    asked = {"nvidia_driver_branch": "580", "cuda_toolkit_versions": ["13.0"]}
+    plans = plan_node(facts("T4", "u24"), asked, NVIDIA, RUN)
+    assert list(plans) == NVIDIA
+    assert plans["nvidia_driver"]["action"] == "install"
+    assert plans["nvidia_driver"]["next_driver"].startswith("580")
+    # Without a driver of 580 it is refused; the loaded one is none.
+    assert plans["cuda_toolkit"]["action"] == "install"
+    alone = plan_node(facts("T4", "u24", "loaded=535.104.05"), asked, ["cuda_toolkit"], RUN)
+    assert alone["cuda_toolkit"]["action"] == "refuse"
+
+
+def test_after_the_driver_its_result_counts():
+    asked = {"cuda_toolkit_versions": ["13.0"], "nvidia_driver_result": {"next_driver": "580"}}
+    known = facts("T4", "u24", "loaded=535.104.05")
+    plans = plan_node(known, asked, ["cuda_toolkit"], RUN)
+    assert plans["cuda_toolkit"]["action"] == "install"
+
+
+@pytest.mark.parametrize("role", PARTS)
+def test_each_part_is_refused_for_a_wrong_value(role):
+    wrong = {f"{role}_repository": "half", "nvidia_mig_config": 7, "amd_driver_hold": "perhaps"}
+    plan = plan_node(node(), wrong, [role], RUN)[role]
+    assert plan["action"] == "refuse" and plan["work"] is True
+    assert any(role in reason for reason in plan["reasons"])
+    assert plan["refusals"][0]["cause"]
+
+
+def test_a_variable_without_a_value_refuses_the_parts_that_need_it():
+    wrong = {"nvidia_driver_branch": InputError("nvidia_driver_branch has no value.")}
+    plans = plan_node(installed(), {}, NVIDIA, RUN, wrong=wrong)
+    assert plans["nvidia_driver"]["reasons"] == ["nvidia_driver_branch has no value."]
+    assert plans["nvidia_container_toolkit"]["action"] != "refuse"
+
+
+def test_facts_of_another_release_are_named():
+    known = {key: one for key, one in node().items() if key != "container_toolkit"}
+    plan = plan_node(known, {}, ["nvidia_container_toolkit"], RUN)["nvidia_container_toolkit"]
+    assert plan["action"] == "refuse" and "another release" in plan["reasons"][0]
+
+
+def test_a_driver_that_is_not_managed_has_an_empty_plan():
+    plans = plan_node(facts("T4", "u24", OLD), {"nvidia_driver_enabled": "no"}, NVIDIA, RUN)
+    assert plans["nvidia_driver"] == {}
+
+
+def test_keys_of_mappings_and_values_of_none_are_defaults():
+    mirror = {"url": "https://mirror.example/cuda/{distribution}/{architecture}", "name": None}
+    asked = {"nvidia_driver_repository": mirror, "nvidia_driver_branch": None}
+    asked["nvidia_driver_source"] = "nvidia"
+    plan = plan_node(facts("T4", "u24"), asked, ["nvidia_driver"], RUN)["nvidia_driver"]
+    assert plan["repository"]["name"] == "kubegpu-nvidia-driver"
+    assert plan["repository"]["url"].startswith("https://mirror.example/cuda/ubuntu2404/")
+
+
+def test_variables_that_plans_depend_on_are_those_of_the_roles():
+    names = variables_of(PARTS)
+    assert {"nvidia_driver_branch", "nvidia_driver_reboot", "nvidia_driver_repository"} <= names
+    assert not {"nvidia_driver_controller", "nvidia_driver_today", "nvidia_driver_proxy"} & names
+
+
+@pytest.mark.parametrize(("drains", "kept"), [(True, False), (False, True)])
+def test_pods_that_are_drained_are_no_reason_against_a_layout(drains, kept):
+    row = {"name": "node1", "labels": {"a": "b"}, "resources": {"nvidia.com/gpu": {"pods": []}}}
+    answer = {"nodes": {"node1": row}, "node_of": {"gpu1": "node1"}}
+    found = in_cluster("gpu1", answer, drains=drains)
+    assert ("resources" in found) is kept
+    # Another manager of MIG is seen in any case.
+    assert found["labels"] == row["labels"] and found["name"] == "node1"
+    assert in_cluster("gpu2", answer, drains=drains) == {}
+    failed = {"cause": "It does not answer.", "evidence": "Seen."}
+    assert in_cluster("gpu1", failed, drains=drains) == {"error": "It does not answer. Seen."}
+
+
+def test_the_filter_plans_the_parts_of_a_node():
+    assert list(gpu_plan(installed())) == ["nvidia_driver", "nvidia_container_toolkit"]
+    assert list(gpu_plan(installed(), {"nvidia_mig_config": "all-balanced"})) == NVIDIA
+    assert list(gpu_plan(amd_node(), {"amd_driver_enabled": True})) == ["amd_driver"]
+    assert gpu_plan(node(gpus=[])) == {}
+    (plan,) = gpu_plan(installed(), parts=["nvidia_container_toolkit"]).values()
+    assert plan["action"] == "none" and plan["work"] is False
