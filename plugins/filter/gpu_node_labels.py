@@ -53,8 +53,8 @@ options:
     default: {}
   mig:
     description: >-
-      Mode and MIG devices that GPUs will have when the labels are set, as C(devices) of
-      the MIG plan of P(kubegpu.nodes.gpu_plan#filter). GPUs that are not there have those of the facts.
+      Mode and MIG devices that GPUs will have when the labels are set, C(devices) as
+      P(kubegpu.nodes.gpu_plan#filter) has them. GPUs that are not there have those of the facts.
     type: list
     elements: dict
     default: []

@@ -29,7 +29,7 @@ options:
       all hosts); C(default_runtime) (default runtimes of C(containerd) and C(docker) that are newer
       than the facts); C(planned) (whether this run sets up the runtime later); C(cdi) (whether the
       role P(kubegpu.nodes.nvidia_container_toolkit#role) enables CDI there); C(mig) (the C(devices)
-      of the MIG plan of P(kubegpu.nodes.gpu_plan#filter), of a layout that is not made yet); and for
+      of a layout that is not made yet, as P(kubegpu.nodes.gpu_plan#filter) has them); and for
       C(restarts) C(started) (start time of its runtime in the API server's format), C(changed)
       (what this run changed on it, or empty) and C(new) (whether this run's label brought the pod
       to it).
