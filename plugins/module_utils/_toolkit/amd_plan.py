@@ -13,6 +13,7 @@ from typing import Any
 from .._core.errors import Refusal
 from .._core.steps import Step
 from .._core.versions import package_numbers
+from .._distro.images import amd_image
 from .._distro.support import MANAGERS, unsupported
 from .._hardware.vendors import container_gpus
 from .._record.converged import settings_fingerprint
@@ -73,6 +74,9 @@ def _refusal(node: Mapping[str, Any], request: AmdToolkitRequest) -> Refusal | N
     refusal = name_refusal(request.manage_repository, request.repository_name, variable)
     if refusal:
         return refusal
+    image = amd_image(system) if _toolkit(node)["version"] is None else None
+    if image:
+        return image
     if system["package_manager"] not in MANAGERS:
         return Refusal(
             f"{name} installs packages with {system['package_manager'] or 'an unknown tool'}.",
