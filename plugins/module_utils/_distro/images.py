@@ -153,8 +153,11 @@ def amd_image(system: Mapping[str, Any]) -> Refusal | None:
 def system_title(system: Mapping[str, Any]) -> str:
     """Return the name of a system for messages, such as flatcar 3760.1.0 (Flatcar ...)."""
     row = image_system(system)
-    plain = " ".join(str(system[name]) for name in ("id", "version") if system.get(name))
-    return f"{plain} ({row.name})" if row and row.name and plain else plain or "The system"
+    version = system.get("version") or ""
+    if not system.get("id"):
+        return f"{row.name} {version}".strip() if row and row.name else "The system"
+    plain = f"{system['id']} {version}".strip()
+    return f"{plain} ({row.name})" if row and row.name else plain
 
 
 def keeps_etc(system: Mapping[str, Any]) -> bool:

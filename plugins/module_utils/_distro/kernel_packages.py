@@ -102,7 +102,7 @@ def kernel_headers(system: Mapping[str, Any], kernel: str) -> KernelHeaders:
     :param system: the fact ``os``, or a part of it.
     """
     identity = str(package_base(system).get("id") or "")
-    family = system.get("family") or family_of((identity,)) or DEBIAN
+    family = system.get("family") or family_of((identity,)) or _family_by_kernel(kernel)
     if not kernel:
         return KernelHeaders({})
     if family == DEBIAN:
@@ -129,6 +129,13 @@ def following_headers(kernel: str) -> str | None:
         return None
     series = (int(match["major"]), int(match["minor"]))
     return "proxmox-default-headers" if series >= _PROXMOX_FROM else "pve-headers"
+
+
+def _family_by_kernel(kernel: str) -> str:
+    """Return the family of a kernel by its name, where nothing else is known of the system."""
+    if re.search(r"\.(?:el|fc|amzn)\d", kernel):
+        return RHEL
+    return SUSE if kernel.endswith("-default") else DEBIAN
 
 
 def _deb_headers(identity: str, kernel: str) -> KernelHeaders:
