@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -144,6 +145,12 @@ def test_the_keys_are_different():
     assert len(keys) == len(set(keys))
     systems = [name for row in IMAGE_SYSTEMS for name in row.systems]
     assert len(systems) == len(set(systems))
+
+
+def test_the_page_of_supported_systems_has_each_row():
+    page = (Path(__file__).parents[5] / "docs/support.md").read_text(encoding="utf-8")
+    for row in IMAGE_SYSTEMS:
+        assert f"| `{row.key}` " in page, row.key
 
 
 def test_other_systems():
