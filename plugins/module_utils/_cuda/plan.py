@@ -95,6 +95,7 @@ def _plan(
     default = _default(request, planned)
     family = FAMILIES.get(node["os"]["family"] or "")
     packages = packages_of(request, planned, default, family.packages if family else DEB)
+    local = [one for one in planned if one.source != DISTRO]
     if image_system(node["os"]):
         # Kept, or a runfile: neither needs a repository, and a hold means nothing to an image.
         packages = {}
@@ -104,7 +105,6 @@ def _plan(
     if old:
         raise old
     runfiles = _runfiles(node, request, planned)
-    local = [one for one in planned if one.source != DISTRO]
     link, link_step = _link(node, default, local)
     files, file_steps = _files(node, request, default, local)
     made = (repository_step, *package_steps, *_runfile_steps(runfiles), link_step, *file_steps)
@@ -422,7 +422,7 @@ def _runfiles(
 def _link(
     node: Mapping[str, Any], default: PlannedVersion | None, local: Sequence[PlannedVersion]
 ) -> tuple[dict[str, str] | None, Step | None]:
-    if default is None or not local:
+    if default is None or not local or not keeps_etc(node["os"]):
         return None, None
     link = {"path": LINK, "target": default.path}
     current = next((kit for kit in node["cuda"]["toolkits"] if kit["default"]), None)
@@ -442,7 +442,8 @@ def _files(
     default: PlannedVersion | None,
     local: Sequence[PlannedVersion],
 ) -> tuple[dict[str, str], list[Step]]:
-    if not request.configure:
+    # In an image that does not keep them, link and files are those of the image.
+    if not request.configure or not keeps_etc(node["os"]):
         return {}, []
     if local:
         first = LINK if default else local[0].path

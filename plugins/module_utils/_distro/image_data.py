@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Systems whose software is an image, and what works there instead of packages. Data, not code.
+"""Systems whose software is an image, and what works instead of packages. Data, not code.
 
 Each row names its source. Read 2026-11-28; none of these systems was tried.
 """
@@ -27,8 +27,8 @@ class ImageSystem:
     :param driver: how the driver comes to such a node.
     :param toolkit: how the container toolkit does; empty: as other software.
     :param software: how other software does.
-    :param keeps_etc: whether files that are written below /etc and /usr/local are still there
-        after a boot.
+    :param keeps_etc: whether files that are written below /etc and /usr/local survive a
+        boot.
     """
 
     key: str
@@ -154,7 +154,7 @@ IMAGE_SYSTEMS = (
     ImageSystem(
         "rpm-ostree",
         "an ostree image",
-        "layer a driver that is no DKMS package, such as RPM Fusion's (rpm-ostree install "
+        "layer a driver without DKMS, such as RPM Fusion's (rpm-ostree install "
         f"akmod-nvidia xorg-x11-drv-nvidia-cuda) {_REBOOT}, or boot an image that has it",
         f"layer packages (rpm-ostree install NAMES) {_REBOOT}, or build an image with them",
         "github.com/coreos/rpm-ostree/issues/1091 and 3706",

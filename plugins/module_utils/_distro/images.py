@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which kind of image a system is, and why nothing is installed there. Pure."""
+"""Which kind of image a system is, and why nothing is installed in it. Pure."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _OFF = {
 
 @dataclass(frozen=True)
 class Signs:
-    """What a node shows beside its os-release.
+    """What a node shows in addition to its os-release.
 
-    :param files: those of ``SIGNS`` that are there.
+    :param files: those of ``SIGNS`` that exist.
     :param read_only: whether /usr is mounted read-only; None: not known.
     :param manager: the package manager that was found.
     """
@@ -58,7 +58,7 @@ def find_image(release: Mapping[str, str], signs: Signs) -> tuple[ImageSystem, s
     """
     ostree = OSTREE in signs.files
     found = _by_release(release)
-    # The same os-release is in a container that builds the image: there packages are installed.
+    # A container that builds the image has the same os-release, and installs packages.
     if found and not (found[0].by_packages and signs.read_only is False and not ostree):
         return (found[0], OSTREE) if ostree and found[0].by_packages else found
     booted = OSTREE if ostree else f"{BOOTC} and a read-only /usr"
@@ -73,7 +73,7 @@ def find_image(release: Mapping[str, str], signs: Signs) -> tuple[ImageSystem, s
         return None
     if TRANSACTIONAL in signs.files:
         return BY_KEY["transactional-update"], f"{TRANSACTIONAL} and a read-only /usr"
-    # Debian's apt can be set up to make /usr writable while it works: that is no image.
+    # Debian's apt can be set up to make /usr writable while it works.
     return None if signs.manager in managers() else (BY_KEY["read-only"], "a read-only /usr")
 
 
@@ -161,7 +161,7 @@ def system_title(system: Mapping[str, Any]) -> str:
 
 
 def keeps_etc(system: Mapping[str, Any]) -> bool:
-    """Return whether what is written below /etc and /usr/local is still there after a boot.
+    """Return whether what is written below /etc and /usr/local survives a boot.
 
     :param system: the fact ``os``.
     """

@@ -131,15 +131,15 @@ def pinned_before(system: Mapping[str, Any]) -> str:
     if row is None:
         return ""
     return (
-        f"On {system['id']} {row.why}: apt may take an older toolkit from there. Next step, if the "
-        "run is refused for that: give NVIDIA's repository a higher priority (a file in "
+        f"On {system['id']} {row.why}: apt may take an older toolkit of that repository. Next "
+        "step, if the run is refused for that: give NVIDIA's repository a higher priority (a file in "
         "/etc/apt/preferences.d with Package: *nvidia-container*, Pin: origin nvidia.github.io and "
         "Pin-Priority: 1002)."
     )
 
 
 def own_driver(system: Mapping[str, Any], source: str) -> Refusal | None:
-    """Return why a driver from another repository is not installed beside the system's own.
+    """Return why a driver from another repository is not installed next to that of the system.
 
     :param system: the fact ``os``.
     :param source: which repository the packages would be of, for the message.

@@ -17,7 +17,7 @@ from .sources import DISTRO, NVIDIA, RUNFILE
 def plan_loaded(inputs: DecisionInput) -> Plan | None:
     """Return the plan that keeps a driver of which only the loaded module is found in an image.
 
-    Such systems have it in places of their own (/var/lib/nvidia, a system extension, a container).
+    Such systems have it in other places (/var/lib/nvidia, a system extension, a container).
     """
     node, request = inputs.node, inputs.request
     loaded = node["driver"]["loaded"]

@@ -53,7 +53,7 @@ PACKAGES = (
         r"|# Unsupported distribution!",
         "apt; NVIDIA's server",
         "The address of NVIDIA's container toolkit names a distribution, and NVIDIA has no folder "
-        "for each distribution any more: a page is there, and no repository.",
+        "for each distribution any more: the address leads to a page.",
         "Remove the entry from /etc/apt/sources.list.d (or /etc/yum.repos.d), and use "
         "https://nvidia.github.io/libnvidia-container/stable/deb (or stable/rpm), the same for all"
         " distributions and for those that are derived of them; the role "
@@ -274,8 +274,8 @@ PACKAGES = (
         r"Unable to locate package linux-(?:modules|objects|signatures)-nvidia-\S{0,40}?"
         r"(?P<kernel>\d+\.\d+\.\d+-(?:talos|flatcar))\b",
         _MANAGER,
-        "No archive has NVIDIA's modules for kernel {kernel}: it is no kernel of Ubuntu, for which "
-        "this driver container was made.",
+        "No archive has NVIDIA's modules for kernel {kernel}: this driver container was made for "
+        "the kernels of Ubuntu.",
         "Bring the driver by system extensions (Talos: nvidia-open-gpu-kernel-modules or "
         "nonfree-kmod-nvidia, and nvidia-container-toolkit; Flatcar: a line such as "
         "nvidia-drivers-570-open in /etc/flatcar/enabled-sysext.conf), and set "
@@ -309,8 +309,8 @@ PACKAGES = (
         "packages: System76's repository has a priority above NVIDIA's.",
         "Take all of these packages from one repository: give NVIDIA's a higher priority (a file "
         "in /etc/apt/preferences.d with Package: *nvidia-container*, Pin: origin nvidia.github.io, "
-        "Pin-Priority: 1002), or install those of Pop!_OS only. The driver stays "
-        "system76-driver-nvidia.",
+        "Pin-Priority: 1002), or install those of Pop!_OS only. The driver "
+        "remains system76-driver-nvidia.",
         "nvidia-docker2 : Depends: nvidia-container-runtime (>= 3.4.0) but "
         "3.1.4-0pop1~1569270714~20.04~2ea45f8 is to be installed",
         "github.com/NVIDIA/nvidia-docker/issues/1388; github.com/pop-os/upgrade (preferences)",

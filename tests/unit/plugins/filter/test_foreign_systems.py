@@ -104,7 +104,7 @@ def test_an_image_with_a_driver_is_served(tmp_path, name):
     # What only reads, or belongs to Kubernetes, does not mind.
     assert gpu_node_labels(node)
     assert cuda_toolkit_plan(node)["action"] == "none"
-    # Another one was asked for: that cannot be.
+    # Another version is requested: an image cannot get it.
     other = nvidia_driver_plan(node, version="595.58.03")
     assert other["action"] == "refuse" and "is an image" in other["reasons"][0]
 
