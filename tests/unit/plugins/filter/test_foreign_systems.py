@@ -136,15 +136,15 @@ UBUNTU_JAMMY = {
 def test_mint_gets_the_packages_of_its_ubuntu(tmp_path):
     mint = {
         "/etc/apt/sources.list.d/official-package-repositories.list": (
-            "deb http://packages.linuxmint.com vanessa main upstream import backport\n"
-            "deb http://archive.ubuntu.com/ubuntu jammy main restricted universe multiverse\n"
+            "deb http://mirror.example/mint vanessa main upstream import backport\n"
+            "deb http://mirror.example/ubuntu jammy main restricted universe multiverse\n"
         ),
         "/usr/bin/apt-get": "",
     }
     node = tree(tmp_path, "mint", "5.15.0-130-generic", mint)
     assert node["os"]["upstream"] == {"id": "ubuntu", "version": "22.04", "codename": "jammy"}
     assert (node["os"]["id"], node["os"]["codename"]) == ("linuxmint", "vanessa")
-    assert node["os"]["archive"]["uri"] == "http://archive.ubuntu.com/ubuntu"
+    assert node["os"]["archive"]["uri"] == "http://mirror.example/ubuntu"
     plan = nvidia_driver_plan(node)
     assert plan["action"] == "install", said(plan)
     assert any(name.startswith("linux-modules-nvidia-") for name in plan["packages"])
