@@ -133,8 +133,8 @@ def pinned_before(system: Mapping[str, Any]) -> str:
     return (
         f"On {system['id']} {row.why}: apt may take an older toolkit of that repository. Next "
         "step, if the run is refused for that: give NVIDIA's repository a higher priority (a file "
-        "in /etc/apt/preferences.d with Package: *nvidia-container*, Pin: origin nvidia.github.io and "
-        "Pin-Priority: 1002)."
+        "in /etc/apt/preferences.d with Package: *nvidia-container*, Pin: origin nvidia.github.io "
+        "and Pin-Priority: 1002)."
     )
 
 
