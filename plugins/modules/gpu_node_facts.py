@@ -148,8 +148,15 @@ ansible_facts:
         os:
           description:
             - C(family) (V(debian), V(rhel), V(suse)), C(id), C(version), C(codename), C(arch),
-              C(kernel), C(package_manager), C(hostname), C(fqdn), C(machine_id), C(boot_id),
-              and C(image), what shows that the system is an image whose packages are not changed.
+              C(kernel), C(package_manager), C(hostname), C(fqdn), C(machine_id) and C(boot_id).
+            - C(image) is what shows that the system is an image whose packages are not changed
+              while it runs, and C(image_system) its kind (V(bootc), V(rpm-ostree),
+              V(transactional-update), V(flatcar), V(cos), V(talos) and others, or V(read-only) for
+              one that is not known); both are V(null) for other systems.
+            - C(upstream) has C(id), C(version) and C(codename) of the release from which a derived
+              system (Linux Mint, Pop!_OS, Zorin OS) takes its packages, by its os-release; V(null)
+              if it has none.
+            - C(product) is V(Proxmox VE) where its packages are installed, otherwise V(null).
             - C(archive) is apt's entry for the distribution's own archive, with C(file), C(uri),
               C(suites), C(components) and C(signed_by) (a path, or V(null) for apt's default
               keys); V(null) if there is none. Entries of this collection are left out.
@@ -175,6 +182,9 @@ ansible_facts:
             machine_id: 2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d
             boot_id: 0d2ea6a0-5a1b-4bd4-a5d5-6e9c0a0a3a52
             image: null
+            image_system: null
+            upstream: null
+            product: null
         as_root:
           description: Whether root read the node; V(null) for another O(root) than V(/).
           returned: always

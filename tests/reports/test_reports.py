@@ -26,7 +26,6 @@ from .corpus import FOLDER, ORIGINS, cases, judge, said_about
 #: by the tests on nodes and on a Kubernetes of this project.
 NEITHER = {
     "insufficient_gpu", "module_not_loaded", "no_devices", "no_plugin_devices",
-    "nvidia_smi_missing",
 }  # fmt: skip
 
 

@@ -15,7 +15,9 @@ from .._core.failure import parts
 from .._core.steps import Step
 from .._core.versions import upstream_numbers
 from .._distro.data import DEB, FAMILIES, best_effort
-from .._distro.support import MANAGERS, immutable, unsupported
+from .._distro.images import CUDA, image_system, immutable, keeps_etc
+from .._distro.support import MANAGERS, unsupported
+from .._distro.upstream import package_base
 from .._driver.plan.sources import system_of
 from .._nvidia.checksum import parse_checksum, shown
 from .._nvidia.compatibility import check, minor, parse_cuda, release_of, runs
@@ -93,17 +95,16 @@ def _plan(
     default = _default(request, planned)
     family = FAMILIES.get(node["os"]["family"] or "")
     packages = packages_of(request, planned, default, family.packages if family else DEB)
+    local = [one for one in planned if one.source != DISTRO]
+    if image_system(node["os"]):
+        # Kept, or a runfile: neither needs a repository, and a hold means nothing to an image.
+        packages = {}
     repository, repository_step, note = plan_repository(node, request, planned, packages, tables)
-    package_steps = steps_of(node, request, planned, packages)
-    old = (
-        immutable(node["os"]) or unsupported(node["os"], request.controller)
-        if package_steps
-        else None
-    )
+    package_steps = steps_of(node, request, planned, packages) if packages else []
+    old = unsupported(node["os"], request.controller) if package_steps else None
     if old:
         raise old
     runfiles = _runfiles(node, request, planned)
-    local = [one for one in planned if one.source != DISTRO]
     link, link_step = _link(node, default, local)
     files, file_steps = _files(node, request, default, local)
     made = (repository_step, *package_steps, *_runfile_steps(runfiles), link_step, *file_steps)
@@ -202,12 +203,20 @@ def _one(node: Mapping[str, Any], request: Request, version: str, tables: Tables
     path = folder(version)
     if source == AUTO:
         source = RUNFILE if version in request.runfiles else PACKAGE
-    _check_source(node, request, version, source)
-    if source == DISTRO:
-        return _from_distro(node, version, release, tables)
     toolkit = next((kit for kit in node["cuda"]["toolkits"] if kit["path"] == path), None)
     package = node["cuda"]["packages"].get(f"cuda-toolkit-{minor(version).replace('.', '-')}")
     installed = package or (toolkit or {}).get("version")
+    image = immutable(node["os"], CUDA)
+    if image:
+        # A runfile writes below /usr/local, and the loader's file is below /etc.
+        if installed and not _differs(version, installed):
+            origin = (toolkit or {}).get("source") or "unknown"
+            return PlannedVersion(version, release, path, origin, "none", "", installed)
+        if source != RUNFILE or not keeps_etc(node["os"]):
+            raise image
+    _check_source(node, request, version, source)
+    if source == DISTRO:
+        return _from_distro(node, version, release, tables)
     if source == PACKAGE and (toolkit is None or toolkit["source"] == PACKAGE):
         action, reason = _compared(version, package)
         return PlannedVersion(version, release, path, source, action, reason, installed)
@@ -258,7 +267,7 @@ def _check_source(node: Mapping[str, Any], request: Request, version: str, sourc
 def _from_distro(
     node: Mapping[str, Any], version: str, release: str, tables: Tables
 ) -> PlannedVersion:
-    system = node["os"]
+    system = package_base(node["os"])
     has = tables.cuda.distributions.get(f"{system['id']}{system['version']}")
     if has and minor(has) != minor(version):
         raise Refusal(
@@ -413,7 +422,7 @@ def _runfiles(
 def _link(
     node: Mapping[str, Any], default: PlannedVersion | None, local: Sequence[PlannedVersion]
 ) -> tuple[dict[str, str] | None, Step | None]:
-    if default is None or not local:
+    if default is None or not local or not keeps_etc(node["os"]):
         return None, None
     link = {"path": LINK, "target": default.path}
     current = next((kit for kit in node["cuda"]["toolkits"] if kit["default"]), None)
@@ -433,7 +442,8 @@ def _files(
     default: PlannedVersion | None,
     local: Sequence[PlannedVersion],
 ) -> tuple[dict[str, str], list[Step]]:
-    if not request.configure:
+    # In an image that does not keep them, link and files are those of the image.
+    if not request.configure or not keeps_etc(node["os"]):
         return {}, []
     if local:
         first = LINK if default else local[0].path

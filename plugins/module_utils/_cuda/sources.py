@@ -12,6 +12,7 @@ from typing import Any
 from .._core.errors import Refusal
 from .._core.redact import addresses
 from .._core.steps import Step
+from .._distro.upstream import package_base, unknown_base
 from .._driver.plan.sources import DEBIAN_REPOSITORY, system_of
 from .._nvidia.compatibility import required_by
 from .._nvidia.cuda_releases import DISTRO_COMPONENTS, DISTRO_PACKAGE
@@ -67,11 +68,17 @@ def _nvidia(
     architecture = (row.get("architectures") or {}).get(system["arch"])
     original = f"{row['url']}/{name}/{architecture}" if architecture else ""
     if not original and not request.repository_url:
+        mirror = (
+            f"{'a runfile, or ' if planned else ''}a mirror by url, key_url and key_fingerprints "
+            f"of {variable}"
+        )
+        unknown = unknown_base(system, mirror)
+        if unknown:
+            raise unknown
         raise Refusal(
             f"NVIDIA's repository for {system['id']} {system['version']} on {system['arch']} is "
             "not known.",
-            f"give {'a runfile, or ' if planned else ''}a mirror by url, key_url and "
-            f"key_fingerprints of {variable}.",
+            f"give {mirror}.",
         )
     url = _address(system, request, variable, original)
     for placeholder, text in (("{distribution}", name), ("{architecture}", architecture or "")):
@@ -160,7 +167,8 @@ def _archive(
 ) -> tuple[dict[str, Any] | None, Step | None]:
     """Return the distribution's archive with the components that contain CUDA."""
     system, archive = node["os"], node["os"].get("archive")
-    needed = DISTRO_COMPONENTS.get(system["id"], ())
+    base = package_base(system)
+    needed = DISTRO_COMPONENTS.get(base["id"], ())
     if archive is None or not set(needed) - set(archive["components"]):
         return None, None
     # Our file, or the driver's for the same components.
@@ -175,11 +183,11 @@ def _archive(
     repository = {
         "name": request.repository_name,
         "url": archive["uri"],
-        "suite": system.get("codename") or archive["suites"][0],
+        "suite": base.get("codename") or archive["suites"][0],
         "components": absent,
         "key_url": "",
         "key_fingerprints": [],
-        "keyring": archive["signed_by"] or _KEYRING.format(system["id"]),
+        "keyring": archive["signed_by"] or _KEYRING.format(base["id"]),
         "replaces": [],
     }
     detail = f"{archive['uri']} {' '.join(absent)}"

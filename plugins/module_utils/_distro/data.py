@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 DEBIAN = "debian"
 RHEL = "rhel"
@@ -157,6 +158,11 @@ DISTRIBUTIONS: Mapping[str, Distribution] = {
 _LIKE = {"suse": SUSE}
 
 
+def managers() -> tuple[str, ...]:
+    """Return the names of the package managers of the known families."""
+    return tuple(name for row in FAMILIES.values() for name, _path in row.managers)
+
+
 def major(version: str) -> str:
     """Return the first number of a version: 9 of 9.6, 10 of V10."""
     return version.partition(".")[0].lstrip("vV")
@@ -195,7 +201,7 @@ def own_folder(identity: str, version: str) -> str | None:
 
 
 def best_effort(
-    system: Mapping[str, str | None],
+    system: Mapping[str, Any],
     folder: str | None = None,
     distributions: Mapping[str, Distribution] | None = None,
 ) -> str:
@@ -205,6 +211,13 @@ def best_effort(
     :param folder: the folder of NVIDIA's repository that is used.
     """
     identity, version = system["id"] or "", system["version"] or ""
+    upstream = system.get("upstream")
+    if upstream:
+        return (
+            f"{identity} {version} is best effort: nothing was tried on it. By its os-release its "
+            f"packages are those of {upstream['id']} {upstream['version']}"
+            + (f", and NVIDIA's folder {folder} is used." if folder else ".")
+        )
     known = DISTRIBUTIONS if distributions is None else distributions
     row = known.get(identity)
     if row is None or not row.best_effort:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .data import ARCHIVE, DEBIAN, DISTRIBUTIONS, EPEL, FAMILIES, NVIDIA, RHEL, SUSE, family_of
+from .upstream import package_base
 
 # Other programs that build initial RAM disks, where the family's own is not installed.
 OTHER_INITRAMFS = (("mkinitrd",), ("mkinitcpio", "-P"))
@@ -49,6 +50,7 @@ _UBUNTU_KERNEL = re.compile(r"\d+\.\d+\.\d+-\d+-[a-z]+(?:-[a-z]+)*(?:-64k)?\Z")
 _MAINLINE = re.compile(r"-0\d{5}(?:rc\d+)?-")
 _SUSE_KERNEL = re.compile(r"-(?:default|azure|64kb|rt|preempt|longterm|vanilla)\Z")
 PROXMOX = "Proxmox"
+PROXMOX_VE = "Proxmox VE"
 ELSEWHERE = "another source"
 _WITHOUT_DKMS = {
     EPEL: "DKMS, which builds the kernel modules, is in EPEL where NVIDIA's repository has none; "
@@ -99,8 +101,8 @@ def kernel_headers(system: Mapping[str, Any], kernel: str) -> KernelHeaders:
 
     :param system: the fact ``os``, or a part of it.
     """
-    identity = str(system.get("id") or "")
-    family = system.get("family") or family_of((identity,)) or DEBIAN
+    identity = str(package_base(system).get("id") or "")
+    family = system.get("family") or family_of((identity,)) or _family_by_kernel(kernel)
     if not kernel:
         return KernelHeaders({})
     if family == DEBIAN:
@@ -118,6 +120,22 @@ def kernel_headers(system: Mapping[str, Any], kernel: str) -> KernelHeaders:
         for name, version in rows.items()
     }
     return KernelHeaders(packages, _foreign(family, kernel))
+
+
+def following_headers(kernel: str) -> str | None:
+    """Return Proxmox's package of the headers that follows its kernel; None for other kernels."""
+    match = _PROXMOX.match(kernel)
+    if match is None:
+        return None
+    series = (int(match["major"]), int(match["minor"]))
+    return "proxmox-default-headers" if series >= _PROXMOX_FROM else "pve-headers"
+
+
+def _family_by_kernel(kernel: str) -> str:
+    """Return the family of a kernel by its name, where nothing else is known of the system."""
+    if re.search(r"\.(?:el|fc|amzn)\d", kernel):
+        return RHEL
+    return SUSE if kernel.endswith("-default") else DEBIAN
 
 
 def _deb_headers(identity: str, kernel: str) -> KernelHeaders:

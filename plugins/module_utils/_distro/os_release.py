@@ -11,14 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from .data import FAMILIES, OTHER_MANAGERS, family_of
+from .images import MOUNTS, SIGNS, Signs, find_image, usr_is_read_only
+from .kernel_packages import PROXMOX_VE
+from .upstream import find_upstream
 
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 
 
-# Made by rpm-ostree and bootc at boot: /usr is read-only, and belongs to an image.
-_OSTREE = "/run/ostree-booted"
-# SUSE's: packages go into a snapshot for the next boot.
-_TRANSACTIONAL = ("opensuse-microos", "opensuse-leap-micro", "sle-micro", "sl-micro")
+# A package of Proxmox VE, which is a Debian by its os-release.
+_PROXMOX = "/usr/bin/pveversion"
 _ANY_MANAGER = (
     *(manager for family in FAMILIES.values() for manager in family.managers),
     *OTHER_MANAGERS,
@@ -61,15 +62,21 @@ def read_os(reader: Reader) -> dict[str, Any]:
         or reader.read_line("/var/lib/dbus/machine-id"),
         # With it, a machine id that was cloned is told from one machine under two names.
         "boot_id": reader.read_line("/proc/sys/kernel/random/boot_id"),
-        "image": _image(reader, identity),
+        **_image(reader, release, manager),
+        "upstream": find_upstream(release),
+        "product": PROXMOX_VE if reader.exists(_PROXMOX) else None,
     }
 
 
-def _image(reader: Reader, identity: str | None) -> str | None:
-    """Return what shows that the system is an image, which packages do not change; None if none."""
-    if reader.exists(_OSTREE):
-        return _OSTREE
-    return f"ID={identity} in os-release" if identity in _TRANSACTIONAL else None
+def _image(reader: Reader, release: Mapping[str, str], manager: str | None) -> dict[str, Any]:
+    """Return what shows that the system is an image, and of which kind; None if it is none."""
+    signs = Signs(
+        tuple(path for path in SIGNS if reader.exists(path)),
+        usr_is_read_only(reader.read_text(MOUNTS) or ""),
+        manager,
+    )
+    found = find_image(release, signs)
+    return {"image": found[1] if found else None, "image_system": found[0].key if found else None}
 
 
 def _os_release(reader: Reader) -> dict[str, str]:

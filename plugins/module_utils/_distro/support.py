@@ -12,6 +12,7 @@ from typing import Any
 from .._core.errors import Refusal
 from .._core.versions import version_numbers
 from .data import DISTRIBUTIONS, folder_of
+from .upstream import package_base
 
 MANAGERS = ("apt", "dnf", "dnf5", "zypper")
 
@@ -28,9 +29,10 @@ def unsupported(system: Mapping[str, Any], controller: str) -> Refusal | None:
     :param system: the fact ``os``.
     :param controller: the version of ansible-core; empty: not known.
     """
+    base = package_base(system)
     # A distribution without a row is treated like its family.
-    identity = system["id"] if system["id"] in DISTRIBUTIONS else system["family"]
-    old = folder_of(identity or "", system["version"] or "") == "rhel8"
+    identity = base["id"] if base["id"] in DISTRIBUTIONS else base["family"]
+    old = folder_of(identity or "", base["version"] or "") == "rhel8"
     numbers = version_numbers(controller)[:2]
     if system["package_manager"] != "dnf" or not old or not numbers:
         return None
@@ -41,21 +43,4 @@ def unsupported(system: Mapping[str, Any], controller: str) -> Refusal | None:
         f"RHEL 8), which ansible-core {controller} cannot use.",
         "run with ansible-core 2.21 or later, and give the node a Python 3.9 or later for "
         "everything else (dnf install python39, ansible_python_interpreter: /usr/bin/python3.9).",
-    )
-
-
-def immutable(system: Mapping[str, Any]) -> Refusal | None:
-    """Return why nothing can be installed in the running system: it is an image; or None.
-
-    :param system: the fact ``os``.
-    """
-    if not system.get("image"):
-        return None
-    return Refusal(
-        f"{system['id']} {system['version']} is an image, whose /usr is read-only: a package "
-        "manager cannot install the driver or the toolkit in the running system.",
-        "build them into the image (a container build for bootc, rpm-ostree, "
-        "transactional-update), or have NVIDIA's driver container bring them; then "
-        "nvidia_driver_enabled: false leaves the driver alone.",
-        system["image"],
     )

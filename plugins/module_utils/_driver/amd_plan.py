@@ -11,8 +11,10 @@ from typing import Any
 
 from .._core.errors import Refusal
 from .._core.steps import Step
+from .._distro.images import amd_image, immutable
 from .._distro.kernel_packages import kernel_headers
-from .._distro.support import immutable, unsupported
+from .._distro.support import unsupported
+from .._distro.upstream import package_base
 from .._hardware.module_blocks import (
     MODULES,
     NOMODESET,
@@ -42,7 +44,11 @@ def plan_amd_driver(node: Mapping[str, Any], request: AmdDriverRequest) -> AmdDr
     """
     if not container_gpus(node, "amd"):
         return AmdDriverPlan("none", reasons=("No AMD GPU of this node is for containers.",))
-    refusal = _refusal(node, request)
+    image = immutable(node["os"])
+    if image and amd_data.MODULE in node["kernel_drivers"]:
+        reason = f"{amd_data.MODULE} is loaded, and belongs to the image of the system: kept."
+        return AmdDriverPlan("none", reasons=(reason,))
+    refusal = amd_image(node["os"]) or _refusal(node, request)
     if refusal:
         return AmdDriverPlan.refused(refusal)
     wanted = _wanted(node, request)
@@ -94,7 +100,7 @@ def _refusal(node: Mapping[str, Any], request: AmdDriverRequest) -> Refusal | No
             f"{system['package_manager'] or 'none that is known'}.",
             f"set {PREFIX}enabled: false; {_MANUALLY}.",
         )
-    old = immutable(system) or unsupported(system, request.controller)
+    old = unsupported(system, request.controller)
     if old:
         return old
     if system["arch"] not in ARCHITECTURES:
@@ -233,7 +239,7 @@ def _repository(
 
 def _more_modules(node: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the packages with modules of Ubuntu's kernels that amdgpu depends on."""
-    if node["os"]["id"] != "ubuntu":
+    if package_base(node["os"])["id"] != "ubuntu":
         return {}
     return {f"linux-modules-extra-{one['version']}": None for one in relevant_kernels(node)}
 

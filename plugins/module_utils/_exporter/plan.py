@@ -16,6 +16,7 @@ from .._core.steps import Step
 from .._cuda.sources import plan_repository
 from .._cuda.types import Request as CudaRequest
 from .._cuda.types import Tables
+from .._distro.images import MONITORING, image_system, immutable, keeps_etc
 from .._distro.support import MANAGERS
 from .._hardware.vendors import container_gpus, passed_through
 from .._nvidia.cuda_releases import BUILT_IN
@@ -84,9 +85,14 @@ def _plan(node: Mapping[str, Any], request: Request) -> Plan:
     foreign = _foreign(node, request, method)
     if foreign:
         return Plan(reasons=(foreign.cause,), warnings=(foreign.message,))
+    image = immutable(node["os"], MONITORING)
+    if image and not keeps_etc(node["os"]) and node["exporter"]["method"] is None:
+        raise image
     _check(node, request, method)
     gpus, lost = wanted_gpus(node, request)
     packages, optional, package_step = _packages(node, request, method)
+    if image and package_step:
+        raise image
     repository, repository_step, note = _repository(node, request, packages, package_step)
     wanted = setup(method, request, node, gpus)
     setup_step = _setup_step(node, request, method, wanted, gpus)
@@ -124,7 +130,8 @@ def _method(node: Mapping[str, Any], request: Request) -> str:
     only_nvidia = all(gpu["vendor"] == "nvidia" for gpu in node["gpus"])
     # DCGM does not start where all GPUs are passed through to virtual machines.
     passed = bool(node["gpus"]) and not container_gpus(node)
-    if not only_nvidia or passed or node["os"]["package_manager"] not in MANAGERS:
+    image = image_system(node["os"])
+    if not only_nvidia or passed or image or node["os"]["package_manager"] not in MANAGERS:
         return TEXTFILE
     try:
         _repository(node, request, {CORE_PACKAGE: None}, None)

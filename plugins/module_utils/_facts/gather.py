@@ -16,6 +16,7 @@ from .._core.finding import Finding
 from .._core.redact import redact
 from .._cuda.facts import read_cuda
 from .._distro.os_release import read_os
+from .._distro.upstream import package_base
 from .._driver.facts import (
     SERVICES,
     read_checksums,
@@ -142,7 +143,7 @@ def _silent(functions: Sequence[PciFunction]) -> list[str]:
 
 def _read_system(reader: NodeReader) -> dict[str, Any]:
     system = read_os(reader)
-    return {**system, "archive": read_archive(reader, system["codename"])}
+    return {**system, "archive": read_archive(reader, package_base(system)["codename"])}
 
 
 def _is_monitored(record: Mapping[str, Any] | None) -> bool:

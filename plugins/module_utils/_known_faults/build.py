@@ -7,16 +7,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from .._core.finding import POSSIBLE, Finding
 from .._core.versions import upstream_numbers
 from .._distro.kernel_packages import kernel_headers
+from .._distro.upstream import package_base
 from .._nvidia.runfile import LOG
 from .codes import DISK_FULL, NO_HEADERS
 from .common import build_failed
 from .evidence_types import DkmsBuild, Evidence, find_line
+from .rules.build_messages import NO_HEADERS_TEXT
 from .rules.builds import KNOWN_FIXES, KnownFix
 
 _ERROR_LINES = (
@@ -31,11 +34,7 @@ _ERROR_LINES = (
     re.compile(r"^make(?:\[\d+\])?: \*\*\* "),
 )
 _LOG_HEAD = re.compile(r"for kernel (?P<kernel>\S+)")
-_NO_HEADERS = re.compile(
-    r"Your kernel headers for kernel (\S+) (?:cannot be found|are not installed)"
-    r"|kernel headers for this kernel do not seem to be installed"
-    r"|Unable to find the kernel source tree for the currently running kernel"
-)
+_NO_HEADERS = re.compile(NO_HEADERS_TEXT)
 _BAD_BUILD = re.compile(r"Bad return status for module build on kernel: (\S+)")
 _RUNFILE_BUILD = re.compile(r"ERROR: An error occurred while performing the step")
 NO_MODULE = re.compile(r"Module (nvidia\S*) not found in directory (\S+)")
@@ -165,6 +164,27 @@ def _failed_builds(evidence: Evidence) -> list[DkmsBuild]:
     return failed
 
 
+def missing_headers(text: str, facts: Mapping[str, Any]) -> Finding | None:
+    """Return the finding of missing headers in a text, with the packages of its kernel.
+
+    :param facts: the fact ``gpu_node`` of the node of the text, or a part of it.
+    """
+    system = package_base(facts.get("os") or {})
+    return _no_headers(
+        Evidence(
+            output=text,
+            kernel=system.get("kernel"),
+            os_id=system.get("id") or "",
+            family=system.get("family") or "",
+            arch=system.get("arch") or "",
+        )
+    )
+
+
+def _named_kernel(match: re.Match[str] | None) -> str:
+    return (match["kernel"] or match["folder"] or "") if match else ""
+
+
 def _no_headers(evidence: Evidence) -> Finding | None:
     text = f"{evidence.output}\n{evidence.modprobe}"
     match = _NO_HEADERS.search(text)
@@ -182,9 +202,9 @@ def _no_headers(evidence: Evidence) -> Finding | None:
             return None
         if not (evidence.dkms or NO_MODULE.search(evidence.modprobe)):
             return None
-    elif ran and not match[1]:
+    elif ran and not _named_kernel(match):
         return None
-    kernel = (match[1] if match and match[1] else evidence.kernel) or "the running kernel"
+    kernel = _named_kernel(match) or evidence.kernel or "the running kernel"
     system = {"id": evidence.os_id, "family": evidence.family, "arch": evidence.arch}
     headers = kernel_headers(system, kernel)
     package = str(headers)

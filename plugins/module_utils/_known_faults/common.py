@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
+from .._distro.upstream import package_base
 from .._hardware.kernel_drivers import kernel_drivers
 from .._hardware.vgpu_licence import GRACE, unlicensed
 from .codes import BUILD_FAILED, MISMATCH, NOUVEAU, VGPU_GUEST
@@ -58,7 +59,7 @@ def evidence_of_node(node: Mapping[str, Any], **more: Any) -> Evidence:
     driver = node["driver"]
     return Evidence(
         kernel=node["os"]["kernel"],
-        os_id=node["os"]["id"] or "",
+        os_id=package_base(node["os"])["id"] or "",
         family=node["os"].get("family") or "",
         arch=node["os"].get("arch") or "",
         loaded=driver["loaded"],

@@ -16,8 +16,8 @@ from .._core.finding import POSSIBLE, Finding
 from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
-from .build import explain_log
-from .codes import BUILD_FAILED, GPU_UNSUPPORTED, MISMATCH, UNKNOWN
+from .build import explain_log, missing_headers
+from .codes import BUILD_FAILED, GPU_UNSUPPORTED, MISMATCH, NO_HEADERS, UNKNOWN
 from .common import missing_licence
 from .decide import decided, possible
 from .documents.read import of_documents
@@ -125,6 +125,8 @@ def _finding(
         return replace(finding(row, match, text), evidence=lines[:_MOST_LINES])
     if row.code == BUILD_FAILED:
         return explain_log(text)
+    if row.code == NO_HEADERS:
+        return missing_headers(text, facts) or finding(row, match, text)
     if row is CUDA_BUSY:
         return _busy(finding(row, match, text), gpus)
     if row.code == XID:

@@ -106,6 +106,8 @@ def _prepare(options: Options, host: Host, store: StateStore) -> Result:
         plan = plan_for_set(host, request, record)
         if not plan.changed and (record is None or record.pending is None):
             return _result(options, plan, {})
+        if plan.install or plan.to_remove:
+            host.check_not_image()
     elif record is None:
         return _result(options, plan_absent(None, {}, {}), {})
     if options.check_mode:

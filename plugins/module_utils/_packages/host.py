@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from .._core.errors import KubegpuError
+from .._distro.images import PACKAGES, immutable
 from .._distro.os_release import read_os
 from .._host.command import Result, Runner
 from .._host.reader import NodeReader
@@ -59,6 +60,15 @@ class Host:
     def manager(self) -> PackageManager:
         # A set that is not recorded can be absent without any package manager.
         return self._find()
+
+    def check_not_image(self) -> None:
+        """Check that packages of this node are not those of an image.
+
+        :raises Refusal: they are; the package manager would fail, or its change would be lost.
+        """
+        refusal = immutable(read_os(NodeReader(run=self.manager.run)), PACKAGES)
+        if refusal:
+            raise refusal
 
     def run_unlocked(self, argv: Sequence[str], timeout: int = 60) -> Result:
         """Run a command of the package manager; retry while another process holds its lock.

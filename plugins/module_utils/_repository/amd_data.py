@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._distro.upstream import package_base
+
 KEY_FINGERPRINTS = ("CA8BB4727A47B4D09B4EE8969386B48A1A693C5C",)
 ARCHITECTURES = ("x86_64",)
 _UBUNTU = {"22.04": "jammy", "24.04": "noble"}
@@ -23,4 +25,5 @@ def ubuntu_suite(system: Mapping[str, Any]) -> str:
 
     :param system: the fact ``os``.
     """
-    return _UBUNTU.get(str(system["version"] or ""), "") if system["id"] == "ubuntu" else ""
+    base = package_base(system)
+    return _UBUNTU.get(str(base["version"] or ""), "") if base["id"] == "ubuntu" else ""

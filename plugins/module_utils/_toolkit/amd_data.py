@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._distro.upstream import package_base
 from .._repository.amd_data import ubuntu_suite
 
 PACKAGE = "amd-container-toolkit"
@@ -50,7 +51,7 @@ def archive(system: Mapping[str, Any]) -> Archive | None:
 
     :param system: the fact ``os``.
     """
-    version = str(system["version"] or "")
+    version = str(package_base(system)["version"] or "")
     suite = ubuntu_suite(system)
     if suite:
         return Archive(_APT, suite, ("main",))

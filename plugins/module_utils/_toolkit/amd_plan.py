@@ -13,6 +13,7 @@ from typing import Any
 from .._core.errors import Refusal
 from .._core.steps import Step
 from .._core.versions import package_numbers
+from .._distro.images import amd_image
 from .._distro.support import MANAGERS, unsupported
 from .._hardware.vendors import container_gpus
 from .._record.converged import settings_fingerprint
@@ -38,6 +39,9 @@ def plan_amd_toolkit(node: Mapping[str, Any], request: AmdToolkitRequest) -> Amd
     wanted, why = _version(node, request)
     action, package_step = _packages(node, request, wanted, why)
     repository, repository_step = _repository(node, request)
+    if amd_image(node["os"]):
+        # What is installed is kept; a hold means nothing to an image.
+        package_step, repository, repository_step = None, None, None
     cdi_step = _cdi(node, request)
     docker, docker_step, docker_notes = _docker(node, request, action)
     steps = [
@@ -73,6 +77,9 @@ def _refusal(node: Mapping[str, Any], request: AmdToolkitRequest) -> Refusal | N
     refusal = name_refusal(request.manage_repository, request.repository_name, variable)
     if refusal:
         return refusal
+    image = amd_image(system)
+    if image and _packages(node, request, *_version(node, request))[0] != "none":
+        return image
     if system["package_manager"] not in MANAGERS:
         return Refusal(
             f"{name} installs packages with {system['package_manager'] or 'an unknown tool'}.",

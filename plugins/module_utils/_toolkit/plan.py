@@ -17,7 +17,9 @@ from .._core.steps import Step
 from .._core.versions import package_numbers
 from .._crio.plan import RUNTIMES_SETTING
 from .._distro.data import best_effort
-from .._distro.support import immutable, unsupported
+from .._distro.images import TOOLKIT, immutable, keeps_etc, system_title
+from .._distro.support import unsupported
+from .._distro.upstream import pinned_before
 from .._nvidia.toolkit import (
     CDI_REFRESH_SINCE,
     FAMILIES,
@@ -91,6 +93,9 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     """
     if not any(gpu["vendor"] == "nvidia" for gpu in node["gpus"]):
         return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
+    image = immutable(node["os"], TOOLKIT)
+    if image and node["os"]["package_manager"] not in FAMILIES:
+        return _plan_image(node, request, image)
     refusal = _refusal(node, request) or containerd_refusal(node, request)
     if refusal:
         return _refused(refusal)
@@ -100,11 +105,13 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     if refusals:
         return _refused(*refusals)
     action, packages, package_steps = _packages(node, request, version, why_version)
-    image = immutable(node["os"]) if package_steps else None
-    if image:
-        return _refused(image)
     obsolete, obsolete_step = _obsolete(node)
     repository, repository_step = _repository(node, request, family)
+    if image:
+        if action != "none" or obsolete:
+            return _refused(image)
+        # What is installed is kept; a hold means nothing to an image.
+        package_steps, repository, repository_step = (), None, None
     settings, why_settings = toolkit_settings(
         node, request, bool(node["runtimes"]["crio"]) and request.crio != "false"
     )
@@ -115,9 +122,12 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     if obsolete_step:
         package_steps = (obsolete_step, *package_steps)
     steps = (repository_step, *package_steps, *config_steps, cdi_step, *runtimes.steps)
+    if image and any(steps) and not keeps_etc(node["os"]):
+        return _refused(image)
     planned = tuple(step for step in steps if step is not None)
     notes = (
         best_effort(node["os"]) if package_steps or repository_step else "",
+        pinned_before(node["os"]) if package_steps else "",
         *(f"{_SETTINGS}: {text}" for text in unknown(request.settings, release_of(version))),
         *(cdi_note, *runtimes.notes, *no_runtime(node)),
     )
@@ -143,6 +153,27 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
         or (f"Toolkit {version} and the runtimes are as requested.",),
         warnings=tuple(note for note in notes if note),
     )
+
+
+def _plan_image(node: Mapping[str, Any], request: Request, image: Refusal) -> ToolkitPlan:
+    """Return the plan of an image without a package manager: what it has is kept as it is."""
+    has = [
+        engine
+        for engine in ("containerd", "docker", "crio")
+        if request.runtime_name in ((node["runtimes"][engine] or {}).get("handlers") or {})
+    ]
+    toolkit = _toolkit(node)
+    if not (has or toolkit["version"] or toolkit["config"] is not None or toolkit["cdi_spec"]):
+        return _refused(image)
+    where = f"{', '.join(has)} have it" if has else "its configuration is on the node"
+    reason = f"The container toolkit belongs to the image ({where}): kept as it is."
+    note = (
+        f"{system_title(node['os'])} is an image: its runtimes are left as they are."
+        if has
+        else f"The handler {request.runtime_name} is in no runtime that was found. "
+        f"Next step: {image.next_step}"
+    )
+    return ToolkitPlan("none", reasons=(reason,), warnings=(note,))
 
 
 def _refused(*refusals: Refusal) -> ToolkitPlan:

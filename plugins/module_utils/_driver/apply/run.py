@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._core.errors import InputError, KubegpuError
 from ..._distro.kernel_packages import without_dkms
+from ..._distro.upstream import package_base
 from ..._known_faults.codes import UNKNOWN
 from ..._known_faults.evidence import uptime
 from ..._record.transaction import applied
@@ -109,7 +110,7 @@ def plan_phase(context: Context) -> dict[str, Any]:
         "needed": needed,
         "sets": sets,
         "runfile": None if runfile is None else dict(runfile),
-        "dkms": without_dkms(context.facts["os"]["id"] or ""),
+        "dkms": without_dkms(package_base(context.facts["os"])["id"] or ""),
     }
     return result
 

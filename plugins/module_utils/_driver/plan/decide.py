@@ -21,6 +21,7 @@ from .container import check_container
 from .decision import PLACES, DecisionInput, Target, capitalize_first
 from .gpu_support import Gpu
 from .installed import InstalledDriver
+from .plan_image import check_system
 from .secure_boot import check_secure_boot
 from .select import alternatives, choose_branch, choose_kernel_module
 from .sources import (
@@ -75,6 +76,7 @@ def _decide(inputs: DecisionInput) -> Target:
     kept = _keep_installed(inputs, asked)
     if kept and vgpu.is_kept(inputs, works=_serves_all_gpus(inputs)):
         return replace(kept, warnings=(*notes, *kept.warnings, *check_works(inputs)))
+    check_system(inputs, runfile=bool(runfile))
     _check_guest(inputs, runfile)
     _check_legacy(inputs)
     if asked:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..._distro.data import DISTRIBUTIONS, SUSE
-from ..._distro.kernel_packages import PROXMOX, kernel_flavour, kernel_headers
+from ..._distro.kernel_packages import following_headers, kernel_flavour, kernel_headers
 from ..._nvidia.driver_branches import (
     G07_FROM,
     OPEN,
@@ -148,7 +148,11 @@ def headers(
     for kernel in relevant_kernels(node):
         exact.update(kernel_headers(node["os"], kernel["version"]).packages)
     running = node["os"]["kernel"] or ""
-    if system.manager != "apt" or kernel_headers(node["os"], running).foreign == PROXMOX:
+    following = following_headers(running)
+    if following:
+        # Optional: it is in a repository of Proxmox, which may need a subscription.
+        return None, {following: None, **exact}
+    if system.manager != "apt":
         return None, exact
     if system.id == "ubuntu":
         meta, lts = _ubuntu_headers(running, system, data)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._core.errors import Refusal
 from ..._core.steps import Step
-from ..._distro.support import MANAGERS, immutable, unsupported
+from ..._distro.support import MANAGERS, unsupported
 from ..._nvidia.driver_branches import DriverData
 from ..._repository.entry import check_kind
 from ..types import Plan, Request
@@ -26,6 +26,7 @@ from .packages import (
 )
 from .plan_absent import plan_absent
 from .plan_change import plan_change
+from .plan_image import plan_loaded
 from .plan_keep import plan_keep
 from .sources import (
     DISTRO,
@@ -61,6 +62,9 @@ def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> 
         )
         return Plan("none", reasons=(reason,))
     inputs = DecisionInput(node, request, data, gpus, system_of(node, data), read_installed(node))
+    loaded = plan_loaded(inputs)
+    if loaded:
+        return loaded
     try:
         target = decide(inputs)
         _check_node(inputs, target)
@@ -68,9 +72,7 @@ def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> 
         return Plan.refused(refusal)
     plan = plan_keep(inputs, target) if target.keep else plan_change(inputs, target)
     old = None
-    if not target.keep:
-        old = immutable(node["os"])
-    if not old and plan.change and plan.packages:
+    if plan.change and plan.packages:
         old = unsupported(node["os"], request.controller)
     if old:
         return Plan.refused(old)

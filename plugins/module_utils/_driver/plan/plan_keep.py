@@ -29,6 +29,7 @@ from .packages import (
     package_set,
     provides_kernel_modules,
 )
+from .plan_image import kept_as_it_is
 from .sources import (
     DISTRO,
     NVIDIA,
@@ -57,9 +58,12 @@ def plan_keep(inputs: DecisionInput, target: Target) -> Plan:
     # A driver that does not work is repaired, and managed from then on.
     broken = bool(why_not_loaded(inputs))
     repaired = broken or (build is not None and not installed.working)
-    ours = (asked or managed or repaired) and inputs.system.manager in MANAGERS
+    image = kept_as_it_is(inputs)
+    ours = (asked or managed or repaired) and inputs.system.manager in MANAGERS and not image
     mode = memory_mode.warnings(inputs, installed.branch, ours=ours)
     warnings = [*target.warnings, *mode, *state_warnings(inputs, installed, ours)]
+    if asked or managed:
+        warnings.extend(image)
     if broken and not request.load:
         warnings.append(NOT_LOADED_BY_REQUEST)
     plan = Plan(

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._core.redact import addresses
 from ..._distro.data import folder_of, own_folder
+from ..._distro.upstream import package_base
 from ..._nvidia.driver_branches import OPEN, PROPRIETARY, DriverData
 from ..._repository.addresses import below, same_repository
 from ..types import Request
@@ -28,10 +29,11 @@ DEBIAN_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 @dataclass(frozen=True)
 class System:
-    """The operating system.
+    """The operating system; of a derived one, the release that its packages are of.
 
     ``folder``: its key in the data on repositories. ``components``: the components that apt enables
-    for the distribution's archive; None where apt has no entry for it.
+    for the distribution's archive; None where apt has no entry for it. ``title``: the name of a
+    derived system, for messages.
     """
 
     id: str
@@ -41,10 +43,11 @@ class System:
     arch: str
     folder: str | None
     components: tuple[str, ...] | None = None
+    title: str = ""
 
     @property
     def name(self) -> str:
-        return f"{self.id} {self.version}".strip()
+        return self.title or f"{self.id} {self.version}".strip()
 
 
 def system_of(node: Mapping[str, Any], data: DriverData) -> System:
@@ -52,16 +55,18 @@ def system_of(node: Mapping[str, Any], data: DriverData) -> System:
     identity, version = facts["id"] or "", facts["version"] or ""
     # An entry of the user comes before the built-in one for the system.
     own = own_folder(identity, version)
-    known = folder_of(identity, version)
+    base = package_base(facts)
+    known = folder_of(base["id"] or "", base["version"] or "")
     archive = facts.get("archive")
     return System(
-        identity,
-        version,
+        base["id"] or "",
+        base["version"] or "",
         facts["family"] or "",
         facts["package_manager"] or "",
         facts["arch"] or "",
         own if known is None or own in data.repositories else known,
         tuple(archive["components"]) if archive else None,
+        "" if base is facts else f"{identity} {version}".strip(),
     )
 
 
@@ -241,7 +246,7 @@ def _debian_repository(
     wanted = {
         "name": DEBIAN_REPOSITORY,
         "url": archive["uri"],
-        "suite": node["os"].get("codename") or archive["suites"][0],
+        "suite": package_base(node["os"]).get("codename") or archive["suites"][0],
         "components": missing,
         "key_url": None,
         "key_fingerprints": [],

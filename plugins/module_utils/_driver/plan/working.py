@@ -24,6 +24,7 @@ from .config_files import PATHS
 from .decision import DecisionInput, Target, capitalize_first
 from .installed import InstalledDriver
 from .kernels import kernels_without_module, running_kernel
+from .plan_image import repair_refused
 from .sources import RUNFILE
 
 # Findings of the facts for a loaded driver that was asked and does not answer, causes first.
@@ -95,6 +96,9 @@ def check_works(inputs: DecisionInput) -> tuple[str, ...]:
             _check_answers(inputs.node, installed)
         return (slow,) if slow else ()
     cause = f"{capitalize_first(installed.title)} is installed and does not work: {why}."
+    image = repair_refused(inputs, cause)
+    if image:
+        raise image
     if lacks_module_for_good(inputs):
         kernels = ", ".join(kernels_without_module(inputs.node))
         raise Refusal(

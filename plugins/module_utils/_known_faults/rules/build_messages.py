@@ -8,10 +8,16 @@
 from __future__ import annotations
 
 from ..._core.finding import POSSIBLE
-from ..codes import BUILD_FAILED, OTHER_KERNEL
+from ..codes import BUILD_FAILED, NO_HEADERS, OTHER_KERNEL
 from ..types import Rule
 
 READ = "2026-11-28"
+NO_HEADERS_TEXT = (
+    r"Your kernel headers for kernel (?P<kernel>\S{1,80}) (?:cannot be found|are not installed)"
+    r"|kernel headers for this kernel do not seem to be installed"
+    r"|Unable to find the kernel source tree for the currently running kernel"
+    r"|/lib/modules/(?P<folder>[\w.+~-]{1,80})/build: No such file or directory"
+)
 BUILDS = (
     Rule(
         BUILD_FAILED,
@@ -29,6 +35,17 @@ BUILDS = (
         READ,
         context=r"(?i)nvidia|dkms|linux-headers|/lib/modules|module build on kernel",
         covers=("package_script_failed", "package_conflict"),
+    ),
+    Rule(
+        NO_HEADERS,
+        NO_HEADERS_TEXT,
+        "dkms, make, NVIDIA's installer",
+        "The headers of the kernel are not installed.",
+        "Install the headers of the running kernel.",
+        "Error! Your kernel headers for kernel 6.8.12-4-pve cannot be found at "
+        "/lib/modules/6.8.12-4-pve/build.",
+        "github.com/strongtz/i915-sriov-dkms/issues/86",
+        READ,
     ),
     Rule(
         OTHER_KERNEL,

@@ -27,6 +27,23 @@ ENGINES = (
         "docker's own words",
     ),
     Rule(
+        "driver_image_missing",
+        r"(?P<image>[\w./:-]{1,160}/driver:\d{3}[\w.-]{1,100})\W{1,4}(?:not found"
+        r"|reading manifest [^\n]{1,200}manifest unknown)",
+        "kubelet, for the driver pod of NVIDIA's GPU operator",
+        "The driver image {image} does not exist: driver images are published for some "
+        "distributions, releases and kernels only, and not for this one.",
+        "Bring the driver the way of the system (system extensions on Talos and Flatcar, Google's "
+        "installer on Container-Optimized OS, packages elsewhere), and set driver.enabled=false of "
+        "the GPU operator. Otherwise build the image from NVIDIA's gpu-driver-container, or set "
+        "driver.version to one that the registry has for this system.",
+        'Failed to pull image "nvcr.io/nvidia/driver:570.148.08-cos121": rpc error: code = '
+        "NotFound desc = nvcr.io/nvidia/driver:570.148.08-cos121: not found",
+        "github.com/NVIDIA/gpu-operator/issues/647 and 1623, gpu-driver-container/issues/301",
+        "2026-11-28",
+        covers=("image_missing", "image_pull_failed"),
+    ),
+    Rule(
         "image_pull_failed",
         r"ErrImagePull|ImagePullBackOff|failed to resolve reference \W{0,16}(?P<image>[\w./:@-]+)"
         r"|pull access denied for (?P<other>[\w./:@-]+)|failed to pull and unpack image",

@@ -27,6 +27,44 @@ MANAGERS = (
 
 PACKAGES = (
     Rule(
+        "package_image_system",
+        r"system is configured to be read-only|This is a transactional-server"
+        r"|\brpm-ostree (?:install|override|upgrade)\b[^\n]{0,300}\n(?:[^\n]{0,300}\n){0,5}?"
+        r"error: Read-only file system",
+        "dnf, rpm-ostree, zypper",
+        "The system of this node is an image that is not changed while it runs: a package manager "
+        "cannot install anything in it.",
+        "Put the packages into the image: with bootc into its Containerfile, then build it, bootc "
+        "upgrade, and reboot; with rpm-ostree by rpm-ostree install on a system that was booted "
+        "from its disk, and reboot; with transactional-update by transactional-update pkg install, "
+        "and reboot. What is installed with --transient is gone after a boot.",
+        "Error: this bootc system is configured to be read-only. For more information, run `bootc "
+        "--help`.",
+        "github.com/bootc-dev/bootc (docs/src/package-managers.md); dnf, zypper (sources); "
+        "tests/reports",
+        READ,
+        covers=("package_read_only", "package_locked"),
+    ),
+    Rule(
+        "repository_by_distribution",
+        r"nvidia\.github\.io/(?:libnvidia-container|nvidia-docker|nvidia-container-runtime)/"
+        r"(?:[\w-]{1,20}/)?(?:ubuntu|debian|linuxmint|centos|rhel|amzn|opensuse-leap)[\d.]{1,8}"
+        r"\S{0,30} {1,3}(?:In)?Release'? (?:no longer has|does not have) a Release file"
+        r"|# Unsupported distribution!",
+        "apt; NVIDIA's server",
+        "The address of NVIDIA's container toolkit names a distribution, and NVIDIA has no folder "
+        "for each distribution any more: the address leads to a page.",
+        "Remove the entry from /etc/apt/sources.list.d (or /etc/yum.repos.d), and use "
+        "https://nvidia.github.io/libnvidia-container/stable/deb (or stable/rpm), the same for all"
+        " distributions and for those that are derived of them; the role "
+        "nvidia_container_toolkit writes it.",
+        "E: The repository 'https://nvidia.github.io/libnvidia-container/stable/ubuntu22.04/amd64  "
+        "Release' no longer has a Release file.",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/91; "
+        "github.com/NVIDIA/nvidia-docker/issues/848",
+        READ,
+    ),
+    Rule(
         "package_disk_full",
         r"no space left on device|enough free space|not enough (?:disk )?space|disk quota exceeded"
         r"|more space needed on the|needs \S+ (?:more space )?on the \S+ filesystem",
@@ -233,6 +271,22 @@ PACKAGES = (
     ),
     Rule(
         "package_missing",
+        r"Unable to locate package linux-(?:modules|objects|signatures)-nvidia-\S{0,40}?"
+        r"(?P<kernel>\d+\.\d+\.\d+-(?:talos|flatcar))\b",
+        _MANAGER,
+        "No archive has NVIDIA's modules for kernel {kernel}: this driver container was made for "
+        "the kernels of Ubuntu.",
+        "Bring the driver by system extensions (Talos: nvidia-open-gpu-kernel-modules or "
+        "nonfree-kmod-nvidia, and nvidia-container-toolkit; Flatcar: a line such as "
+        "nvidia-drivers-570-open in /etc/flatcar/enabled-sysext.conf), and set "
+        "driver.enabled=false of the GPU operator.",
+        "E: Unable to locate package linux-modules-nvidia-535-server-6.1.51-talos",
+        "github.com/siderolabs/talos/issues/8402",
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
+        "package_missing",
         r"no available installation candidate|was not found|No package matching"
         r"|Unable to locate package|has no installation candidate|Unable to find a match"
         r"|No package \S+ available|No provider of|No match for argument"
@@ -246,6 +300,22 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+    ),
+    Rule(
+        "package_pop_pin",
+        r"\bbut (?P<version>\S{1,60}pop\d~\S{1,60}) is (?:to be )?installed",
+        "apt on Pop!_OS",
+        "apt takes {version} of Pop!_OS's own repository, which does not go with the other "
+        "packages: System76's repository has a priority above NVIDIA's.",
+        "Take all of these packages from one repository: give NVIDIA's a higher priority (a file "
+        "in /etc/apt/preferences.d with Package: *nvidia-container*, Pin: origin nvidia.github.io, "
+        "Pin-Priority: 1002), or install those of Pop!_OS only. The driver "
+        "remains system76-driver-nvidia.",
+        "nvidia-docker2 : Depends: nvidia-container-runtime (>= 3.4.0) but "
+        "3.1.4-0pop1~1569270714~20.04~2ea45f8 is to be installed",
+        "github.com/NVIDIA/nvidia-docker/issues/1388; github.com/pop-os/upgrade (preferences)",
+        READ,
+        covers=("package_conflict",),
     ),
     Rule(
         "package_conflict",

@@ -42,7 +42,7 @@ def test_nothing_is_installed_into_an_image():
     """NVIDIA/gpu-operator#696, gpu-driver-container#8: dnf on RHEL image mode fails with a lock."""
     node = facts("L4", "rocky9")
     assert nvidia_driver_plan(node)["action"] == "install"
-    node["os"]["image"] = "/run/ostree-booted"
+    node["os"].update(image="/run/ostree-booted", image_system="bootc")
     runfile = request("run=580.126.09")["runfile"]
     for plan in (
         nvidia_driver_plan(node),
@@ -52,7 +52,7 @@ def test_nothing_is_installed_into_an_image():
     ):
         text = "\n".join(plan["reasons"])
         assert plan["action"] == "refuse" and "is an image" in text, plan
-        assert "Seen: /run/ostree-booted" in text and "into the image" in text
+        assert "Seen: /run/ostree-booted" in text and "bootc image" in text
     # What the image brings is used.
     kept = facts("L4", "rocky9", "nvidia 580.126.09 open dkms")
     kept["os"]["image"] = "/run/ostree-booted"

@@ -171,11 +171,13 @@ WITHOUT_A_ROW = {
         "repository_proxy", "repository_certificate", "repository_forbidden",
         "repository_unreachable", "package_filtered", "package_missing",
         "package_version_missing", "package_conflict", "package_script_failed",
+        "package_image_system", "package_pop_pin", "repository_by_distribution",
     ),
     "kubelet, its policy, an operator or the pod itself is to be changed": (
         "containerd_drop_in_version", "toolkit_too_old", "topology_affinity", "smt_alignment",
         "kubelet_state_file", "inotify_limit", "pod_level_gpu", "device_class_missing",
         "gpu_operator_too_old", "amd_plugin_no_kfd", "selinux_denies_module",
+        "driver_image_missing",
     ),
     "which of two files remains is for whoever wrote them": ("cdi_conflict",),
     "the collection sets no parameter of the module, and IMEX may not be wanted": (

@@ -67,6 +67,9 @@ def test_os(tmp_path: Path, reader: NodeReader) -> None:
         "machine_id": "2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d",
         "boot_id": None,
         "image": None,
+        "image_system": None,
+        "upstream": None,
+        "product": None,
     }
 
 

@@ -218,7 +218,8 @@ def test_beside_others_needs_another_port():
         ("textfile", lambda one: one["exporter"].update(systemd=False), "needs systemd"),
         ("packages", lambda one: one.update(gpus=[AMD]), "NVIDIA's GPUs only"),
         ("container", lambda one: one["runtimes"].update(docker=None), "no Docker"),
-        ("packages", lambda one: one["os"].update(id="x", version="9"), "not known"),
+        ("packages", lambda one: one["os"].update(id="x", version="9"), "does not say"),
+        ("packages", lambda one: one["os"].update(arch="s390x"), "not known"),
     ],
 )
 def test_refusals(method, change, word):

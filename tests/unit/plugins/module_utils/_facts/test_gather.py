@@ -40,7 +40,7 @@ KEYS = {
     "nouveau kernels cuda container_toolkit amd_container_toolkit amd_driver repositories "
     "runtimes kubelet nvml mig exporter acceptance driver_hang problems",
     "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id "
-    "boot_id image",
+    "boot_id image image_system upstream product",
     "python": "version tomlkit pynvml",
     "driver": "loaded installed userland kernel_module coherent_memory source packages dkms held "
     "unheld streams pending_reboot services configuration managed pending previous recorded_files "
