@@ -103,15 +103,19 @@ def find_roots(
             if root is not one:
                 follows[root].append(one)
     return [
-        Diagnosis(**{
-            **vars(root),
-            "fix": str(
-                find_fix(root.code, root.subject, root.details, names.get(root.subject.host, ""))
-            ),
-            "confidence": CAUSES[root.code].confidence if root.code in CAUSES else LIKELY,
-            "follows": tuple(dict.fromkeys(one.code for one in follows[root])),
-            "folded": tuple(follows[root]),
-        })
+        Diagnosis(
+            **{
+                **vars(root),
+                "fix": str(
+                    find_fix(
+                        root.code, root.subject, root.details, names.get(root.subject.host, "")
+                    )
+                ),
+                "confidence": CAUSES[root.code].confidence if root.code in CAUSES else LIKELY,
+                "follows": tuple(dict.fromkeys(one.code for one in follows[root])),
+                "folded": tuple(follows[root]),
+            }
+        )
         for root in sorted(roots, key=_place)
     ]
 
@@ -238,11 +242,7 @@ def _place(one: Observed) -> tuple[Any, ...]:
 
 def _verdict(host: Host, found: Sequence[Diagnosis], asked: bool) -> dict[str, Any]:
     own = [one for one in found if one.subject.host == host.name]
-    severities = [
-        one.severity
-        for one in own
-        if not one.subject.pod and one.severity != INFO
-    ]
+    severities = [one.severity for one in own if not one.subject.pod and one.severity != INFO]
     gpus = None if host.facts is None else len(host.facts["gpus"])
     if gpus is None:
         verdict = "not read"
@@ -276,7 +276,6 @@ def _pod(pod: Object, found: Sequence[Diagnosis]) -> dict[str, Any]:
         "roots": [
             one.code
             for one in found
-            if one.subject.pod == name
-            or any(part.subject.pod == name for part in one.folded)
+            if one.subject.pod == name or any(part.subject.pod == name for part in one.folded)
         ],
     }

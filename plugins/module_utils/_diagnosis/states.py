@@ -33,8 +33,7 @@ def judge_facts(node: Object) -> Iterator[Finding]:
     if off and daemon != "active":
         yield Finding(
             "persistence_off",
-            "The driver forgets its GPUs when no program uses them: each program starts "
-            "slowly.",
+            "The driver forgets its GPUs when no program uses them: each program starts slowly.",
             f"persistence mode is off on {len(off)} of {len(devices)} GPUs, {_PERSISTENCE} is "
             f"{daemon or 'not installed'}",
             "Enable the persistence daemon: systemctl enable --now nvidia-persistenced.",
@@ -108,8 +107,7 @@ def _modes(devices: Sequence[Object]) -> Iterator[Finding]:
         if device.get("mig_mode") == "enabled" and not device.get("mig_devices"):
             yield Finding(
                 "mig_without_instances",
-                f"GPU {gpu} has its MIG mode on and no MIG device: CUDA programs find no "
-                "device.",
+                f"GPU {gpu} has its MIG mode on and no MIG device: CUDA programs find no device.",
                 "nvidia-smi: MIG mode enabled, no MIG devices",
                 "Make instances (nvidia_mig_config, or nvidia-smi mig -cgi ... -C), or turn "
                 "the mode off (nvidia-smi -mig 0).",

@@ -115,9 +115,7 @@ def _failure(source: Source) -> list[Finding]:
     refusals = sequence(source.failure.get("refusals")) or sequence(source.plan.get("refusals"))
     if told and source.failure.get("refused") and refusals:
         # The task has joined their texts to one message.
-        return [
-            _refusal(one, told.code, told.subject) for one in refusals
-        ]
+        return [_refusal(one, told.code, told.subject) for one in refusals]
     if told and source.verdict:
         # A diagnosis changes nothing: a part of the node was not read.
         told = replace(told, severity=WARNING)

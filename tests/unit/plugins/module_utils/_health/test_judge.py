@@ -82,9 +82,7 @@ def test_a_driver_that_is_not_loaded_and_blocked(vendor, module, driver, bound, 
     )  # fmt: skip
     found = judge(seen, Request())
     assert [one.code for one in found] == (["module_blocked"] if expected else [])
-    assert all(
-        f"/etc/modprobe.d/a.conf: blacklist {module}" in one.evidence for one in found
-    )
+    assert all(f"/etc/modprobe.d/a.conf: blacklist {module}" in one.evidence for one in found)
 
 
 def test_a_card_for_the_screen_whose_driver_is_blocked_is_no_fault_of_a_node_with_nvidia_gpus():
@@ -475,9 +473,7 @@ def test_a_guest_whose_driver_the_host_refuses():
     assert set(rows) == {"vgpu_driver_incompatible", "no_devices"}
     assert rows["vgpu_driver_incompatible"] == ("error", "vgpu_driver_incompatible", A100, (78,))
     step = next(
-        row.next_step
-        for row in judge(one, Request())
-        if row.code == "vgpu_driver_incompatible"
+        row.next_step for row in judge(one, Request()) if row.code == "vgpu_driver_incompatible"
     )
     assert "GRID guest driver of the host's branch" in step and "seat" not in step
     # Another GPU that does not start has another cause.
