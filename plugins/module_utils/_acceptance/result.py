@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.finding import ERROR, WARNING
+from .._core.message import message
 from .checks import judge_health, judge_layers
 from .data import TITLES
 from .expected import compare, gpu_set, product
@@ -246,5 +247,5 @@ def _lacks(one: Object) -> list[str]:
 def note(finding: Object) -> str:
     """Return a finding as one line."""
     where = f"{finding['subject']}: " if finding.get("subject") else ""
-    step = f" Next step: {finding['next_step']}" if finding.get("next_step") else ""
-    return f"{where}{finding['cause']}{step}"
+    head = f"{where}{finding['cause']}"
+    return message(finding, head=head, names=("next_step",), between=" ")
