@@ -139,7 +139,7 @@ def read_finding(
 ) -> Finding:
     """Return the finding of an item of a result, such as that of :meth:`Finding.as_problem`.
 
-    :param clean: makes a text of a value of a node; None and other kinds are no text.
+    :param clean: makes a text of a value of a node; of None, an empty one.
     :param severity: of a finding whose item has none.
     :param code: the same.
     """
