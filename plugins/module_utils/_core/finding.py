@@ -143,8 +143,11 @@ def read_finding(
     :param severity: of a finding whose item has none.
     :param code: the same.
     """
-    names, follows = given.get("names"), given.get("follows")
-    own = clean(given.get("severity"))
+    names, own = given.get("names"), clean(given.get("severity"))
+    codes = [given.get("alternatives"), given.get("follows")]
+    alternatives, follows = (
+        tuple(map(clean, one if isinstance(one, (list, tuple)) else ())) for one in codes
+    )
     return Finding(
         clean(given.get("code")) or code,
         clean(given.get("cause")),
@@ -159,8 +162,9 @@ def read_finding(
         subject,
         clean(given.get("fix")),
         clean(given.get("confidence")),
-        follows=tuple(map(clean, follows if isinstance(follows, (list, tuple)) else ())),
-        template=clean(given.get("template")),
+        alternatives,
+        follows,
+        clean(given.get("template")),
     )
 
 
