@@ -39,7 +39,8 @@ class ControllerAction(ActionBase):
             return {**result, "changed": False, **self.work(options, task_vars or {})}
         except InputError as error:
             told = failure(error)
-            raise AnsibleActionFail(told["msg"], result=told) from error
+            # Ansible adds the message of a cause, which has the secrets.
+            raise AnsibleActionFail(told["msg"], result=told) from None
 
     @abstractmethod
     def work(self, options: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
