@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
-
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_action import (
+    ControllerAction,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._bundle import (
     archive,
     bundle_files,
@@ -27,36 +27,25 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import (
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import Progress
 
 
-class ActionModule(ActionBase):
-    """Runs on the controller only and connects to no node."""
+class ActionModule(ControllerAction):
+    """Runs on the controller only."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
+    spec: Mapping[str, Any] = {
+        "hosts": {"type": "list", "elements": "str", "required": True},
+        "dest": {"type": "path", "required": True},
+        "result": {"type": "dict", "required": True},
+        "rows": {"type": "list", "elements": "dict", "default": []},
+        "cluster": {"type": "dict", "default": {}},
+    }
 
-    def run(
-        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(
-            argument_spec={
-                "hosts": {"type": "list", "elements": "str", "required": True},
-                "dest": {"type": "path", "required": True},
-                "result": {"type": "dict", "required": True},
-                "rows": {"type": "list", "elements": "dict", "default": []},
-                "cluster": {"type": "dict", "default": {}},
-            }
-        )
+    def work(self, options: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
         # Before the work: a path that may not be written is refused at once.
         form = FORMS["bundle"]
-        try:
-            before = check_file(trusted(options["dest"], task_vars or {}), form)
-        except InputError as error:
-            raise AnsibleActionFail(str(error)) from error
-        progress = Progress(self, task_vars)
+        before = check_file(trusted(options["dest"], variables), form)
+        progress = Progress(self, variables)
         files = bundle_files(
             options["hosts"],
-            (task_vars or {})["hostvars"],
+            variables["hostvars"],
             options["result"],
             options["rows"],
             options["cluster"],
@@ -66,15 +55,13 @@ class ActionModule(ActionBase):
         if not self._task.check_mode and before != content:
             write_bytes(options["dest"], content, form)
         listed = manifest(files)
-        if self._task.diff:
-            name = options["dest"]
-            result["diff"] = {"before_header": name, "after_header": name, "before": "",
-                              "after": "".join(f"{one['name']}\n" for one in listed)}  # fmt: skip
-        result.update(
-            changed=before != content,
-            dest=options["dest"],
-            size=len(content),
-            files=listed,
-            hosts=by_host(files, options["hosts"]),
-        )
-        return result
+        name, names = options["dest"], "".join(f"{one['name']}\n" for one in listed)
+        diff = {"before_header": name, "after_header": name, "before": "", "after": names}
+        return {
+            "changed": before != content,
+            "dest": name,
+            "size": len(content),
+            "files": listed,
+            "hosts": by_host(files, options["hosts"]),
+            **({"diff": diff} if self._task.diff else {}),
+        }

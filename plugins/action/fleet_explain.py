@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_action import (
+    ControllerAction,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._explain import (
     explain_text,
     explained_rows,
@@ -22,34 +23,21 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_f
 _MOST_BYTES = 64 << 20
 
 
-class ActionModule(ActionBase):
-    """Runs on the controller only and connects to no node."""
+class ActionModule(ControllerAction):
+    """Runs on the controller only."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
+    spec: Mapping[str, Any] = {
+        "file": {"type": "str", "required": True},
+        "variable": {"type": "str", "default": "file"},
+        "facts": {"type": "dict"},
+        "host": {"type": "str", "default": ""},
+    }
 
-    def run(
-        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(
-            argument_spec={
-                "file": {"type": "str", "required": True},
-                "variable": {"type": "str", "default": "file"},
-                "facts": {"type": "dict"},
-                "host": {"type": "str", "default": ""},
-            }
-        )
-        try:
-            path = find_file(options["variable"], options["file"], task_vars or {})
-            found = explain_text(
-                _read(path, options["variable"]), options["facts"], options["host"]
-            )
-        except InputError as error:
-            raise AnsibleActionFail(str(error)) from error
-        result.update(changed=False, findings=found, rows=explained_rows(found))
-        return result
+    def work(self, options: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+        path = find_file(options["variable"], options["file"], variables)
+        text = _read(path, options["variable"])
+        found = explain_text(text, options["facts"], options["host"])
+        return {"findings": found, "rows": explained_rows(found)}
 
 
 def _read(path: str, variable: str) -> str:

@@ -11,11 +11,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.changed_parts import changed_parts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_action import (
+    ControllerAction,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import complete
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import (
     FORMS,
@@ -47,34 +47,26 @@ _FILES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-class ActionModule(ActionBase):
-    """Runs on the controller only and connects to no node."""
+class ActionModule(ControllerAction):
+    """Runs on the controller only."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
+    spec: Mapping[str, Any] = {
+        "hosts": {"type": "list", "elements": "str", "required": True},
+        "dest": {"type": "path", "required": True},
+        "title": {"type": "str", "default": "GPU fleet"},
+        "generated": {"type": "str", "default": ""},
+        "previous": {"type": "path"},
+        "hide": {"type": "list", "elements": "str", "choices": HIDDEN, "default": []},
+        "applied": {"type": "bool", "default": False},
+        "diagnosis": {"type": "dict", "default": {}},
+    }
 
-    def run(
-        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(
-            argument_spec={
-                "hosts": {"type": "list", "elements": "str", "required": True},
-                "dest": {"type": "path", "required": True},
-                "title": {"type": "str", "default": "GPU fleet"},
-                "generated": {"type": "str", "default": ""},
-                "previous": {"type": "path"},
-                "hide": {"type": "list", "elements": "str", "choices": HIDDEN, "default": []},
-                "applied": {"type": "bool", "default": False},
-                "diagnosis": {"type": "dict", "default": {}},
-            }
-        )
-        there, previous = _earlier(options["dest"], options["previous"], task_vars or {})
+    def work(self, options: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+        there, previous = _earlier(options["dest"], options["previous"], variables)
         request = Request(options["title"], options["generated"], tuple(options["hide"]))
         sources = host_sources(
             options["hosts"],
-            (task_vars or {})["hostvars"],
+            variables["hostvars"],
             options["diagnosis"],
             options["applied"],
         )
@@ -88,32 +80,27 @@ class ActionModule(ActionBase):
                 # People copy commands from the pages; what a program compares is alike in all runs.
                 shown = report if path.endswith(_JSON) else complete(report)
                 write_text(path, render(shown), FORMS[os.path.basename(path)])
-        if self._task.diff:
-            result["diff"] = _diff(options["dest"], there, report)
-        shown = ("summary", "changes", "actions", "drift")
-        result.update({key: report[key] for key in shown}, changed=changed, files=list(files))
-        return result
+        diff = {"diff": _diff(options["dest"], there, report)} if self._task.diff else {}
+        parts = {key: report[key] for key in ("summary", "changes", "actions", "drift")}
+        return {**parts, **diff, "changed": changed, "files": list(files)}
 
 
 def _earlier(dest: str, previous: str | None, variables: dict[str, Any]) -> tuple[Any, Any]:
     """Return the report in the folder and the one to compare with; None if there is none.
 
-    :raises AnsibleActionFail: the folder cannot have a report, or the file to compare with is none.
+    :raises InputError: the folder cannot have a report, or the file to compare with is none.
     """
     form = FORMS[_JSON]
-    try:
-        check_report(trusted(dest, variables))
-        content = check_file(os.path.join(dest, _JSON), form)
-        there = json.loads(content) if content else None
-        if not previous:
-            return there, there
-        content = check_file(trusted(previous, variables), form, "previous")
-    except InputError as error:
-        raise AnsibleActionFail(str(error)) from error
+    check_report(trusted(dest, variables))
+    content = check_file(os.path.join(dest, _JSON), form)
+    there = json.loads(content) if content else None
+    if not previous:
+        return there, there
+    content = check_file(trusted(previous, variables), form, "previous")
     if content is None:
-        raise AnsibleActionFail(
-            f"previous: there is no file {previous}. Next step: name a report.json of an earlier "
-            "run, or leave the option out."
+        raise InputError(
+            f"previous: there is no file {previous}.",
+            next_step="Name a report.json of an earlier run, or leave the option out.",
         )
     return there, json.loads(content) if content else {}
 

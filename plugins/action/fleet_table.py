@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
 from ansible import constants
-from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_action import (
+    ControllerAction,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import complete
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import (
     FORMS,
@@ -40,39 +41,31 @@ _QUIET = "null"
 _FOR_PROGRAMS = "json"
 
 
-class ActionModule(ActionBase):
-    """Runs on the controller only and connects to no node."""
+class ActionModule(ControllerAction):
+    """Runs on the controller only."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-
-    def run(
-        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(
-            argument_spec={
-                "title": {"type": "str", "default": ""},
-                "table": {"type": "str", "choices": list(TABLES)},
-                "columns": {
-                    "type": "list",
-                    "elements": "dict",
-                    "options": {
-                        "key": {"type": "str", "required": True, "no_log": False},
-                        "title": {"type": "str", "required": True},
-                        "paired": {"type": "bool", "default": False},
-                        "below": {"type": "list", "elements": "str", "default": []},
-                        "optional": {"type": "bool", "default": False},
-                    },
-                },
-                "rows": {"type": "list", "elements": "dict", "required": True},
-                "notes": {"type": "str"},
-                "dest": {"type": "path"},
-                "content": {"type": "dict"},
+    spec: Mapping[str, Any] = {
+        "title": {"type": "str", "default": ""},
+        "table": {"type": "str", "choices": list(TABLES)},
+        "columns": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "key": {"type": "str", "required": True, "no_log": False},
+                "title": {"type": "str", "required": True},
+                "paired": {"type": "bool", "default": False},
+                "below": {"type": "list", "elements": "str", "default": []},
+                "optional": {"type": "bool", "default": False},
             },
-            required_one_of=[("table", "columns")],
-        )
+        },
+        "rows": {"type": "list", "elements": "dict", "required": True},
+        "notes": {"type": "str"},
+        "dest": {"type": "path"},
+        "content": {"type": "dict"},
+    }
+    rules: Mapping[str, Any] = {"required_one_of": [("table", "columns")]}
+
+    def work(self, options: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
         rows = complete(options["rows"])
         known, key = TABLES.get(options["table"], ((), None))
         key = options["notes"] or key
@@ -88,7 +81,9 @@ class ActionModule(ActionBase):
         ] or list(known)
         dest = options["dest"] or ""
         form = _form(options["content"], columns[0].key)
-        self._check(dest, form, task_vars or {})
+        if dest:
+            # A path that a node chose, or that is not of this collection: in check mode, too.
+            check_file(trusted(dest, variables), form)
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
         table = render(columns, rows, width, options["title"])
         texts = notes(rows, key, columns[0].key) if key else []
@@ -99,17 +94,7 @@ class ActionModule(ActionBase):
         if dest and not self._task.check_mode:
             data = options["rows"] if options["content"] is None else options["content"]
             _write_json(dest, data, form)
-        result.update(changed=False, table=text.splitlines())
-        return result
-
-    @staticmethod
-    def _check(dest: str, form: Form, variables: dict[str, Any]) -> None:
-        """Refuse a path that a node chose, or that is not of this collection, in check mode too."""
-        try:
-            if dest:
-                check_file(trusted(dest, variables), form)
-        except InputError as error:
-            raise AnsibleActionFail(str(error)) from error
+        return {"table": text.splitlines()}
 
 
 def _is_for_programs(callback: str) -> bool:

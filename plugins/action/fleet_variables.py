@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_action import (
+    ControllerAction,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._connection import (
     is_connection,
     public,
@@ -62,21 +64,14 @@ _STRICTNESS = "ignore warn fail"
 preload_options()
 
 
-class ActionModule(ActionBase):
-    """Runs on the controller only and connects to no node."""
+class ActionModule(ControllerAction):
+    """Runs on the controller only."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
+    spec = _OPTIONS
 
-    def run(
-        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(argument_spec=_OPTIONS)
+    def work(self, options: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
         # The validator adds the others, as None.
         writes = {name: path for name, path in options["writes"].items() if path is not None}
-        variables = task_vars or {}
         hosts = _Hosts(self, variables)
         names: dict[str, list[str]] = {"": prefixed(hosts.play)}
         by_host: dict[str, list[dict[str, Any]]] = {}
@@ -102,11 +97,10 @@ class ActionModule(ActionBase):
             if found:
                 by_host[host] = found
         nothing_reads = unknown(names, known_names(hosts.specifications))
-        result.update(
-            changed=False,
-            unknown=[{"name": one.name, "nearest": one.nearest} for one in nothing_reads],
-            wrong=by_host,
-        )
+        result: dict[str, Any] = {
+            "unknown": [{"name": one.name, "nearest": one.nearest} for one in nothing_reads],
+            "wrong": by_host,
+        }
         outputs = find_outputs(read, writes)
         texts = [*_playbook_texts(by_host), *check_outputs(outputs, writes, read)]
         if _HOOKS in writes:
@@ -118,15 +112,14 @@ class ActionModule(ActionBase):
             *most, last = map(str, nothing_reads)
             result["warnings"] = [*most, f"{last} {_NEXT_STEP}"]
         if texts:
-            result.update(failed=True, msg="\n".join(["No node was touched.", *texts]))
-            return result
-        result.update(
-            serials=serials,
-            outputs=outputs,
-            connections=connections,
-            max_fail_percentage=min(map(float, every[MAX_FAIL_PERCENTAGE]), default=0.0),
-        )
-        return result
+            return {**result, "failed": True, "msg": "\n".join(["No node was touched.", *texts])}
+        return {
+            **result,
+            "serials": serials,
+            "outputs": outputs,
+            "connections": connections,
+            "max_fail_percentage": min(map(float, every[MAX_FAIL_PERCENTAGE]), default=0.0),
+        }
 
 
 class _Hosts:

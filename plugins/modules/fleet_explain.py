@@ -67,4 +67,16 @@ rows:
   returned: success
   type: list
   elements: dict
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """

@@ -135,4 +135,16 @@ files:
   type: list
   elements: str
   sample: [kubegpu-report/report.html, kubegpu-report/report.json, kubegpu-report/report.md]
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """

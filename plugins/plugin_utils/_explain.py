@@ -17,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import
     SEVERITIES,
     Finding,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import TITLES, message
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import find_fix
@@ -54,11 +55,10 @@ def explain_text(text: Any, facts: Any = None, host: str = "") -> list[dict[str,
 
 
 def _shown(found: Finding, host: str) -> dict[str, Any]:
-    subject = f"GPU {found.subject.gpu}" if found.subject.gpu else str(found.subject)
     texts = {
         "code": found.code,
         "severity": found.severity or ERROR,
-        "subject": subject,
+        "subject": str(found.subject),
         "cause": found.cause,
         "evidence": found.evidence,
         "next_step": found.next_step,
@@ -78,25 +78,10 @@ def _fix(found: Finding, host: str) -> str:
 
 def explained_rows(found: Sequence[Object]) -> list[dict[str, Any]]:
     """Return a row for each fault, with its parts as notes."""
-    titles = (("Seen", "evidence"), ("Next step", "next_step"), ("Fix", "fix"))
     return [
         {
-            "code": one["code"],
-            "severity": one["severity"],
-            "subject": one["subject"],
-            "confidence": one["confidence"],
-            "notes": [
-                "\n".join(
-                    [
-                        f"{one['code']}: {one['cause']}",
-                        *(
-                            f"{title}: {' '.join(one[key].split())}"
-                            for title, key in titles
-                            if one[key]
-                        ),
-                    ]
-                )
-            ],
+            **{name: one[name] for name in ("code", "severity", "subject", "confidence")},
+            "notes": [message(one, head=f"{one['code']}: {one['cause']}", names=TITLES, flat=True)],
         }
         for one in found
     ]

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -58,6 +58,7 @@ the node.
 """
 # Semantic markup of Ansible's documentation: the text in it is code.
 _MARKUP = re.compile(r"\b[A-Z]\(([^)]*)\)")
+Value = TypeVar("Value")
 _CODE = re.compile(r"[a-z][a-z0-9_]+")
 # Keys of a role's mapping that is merged with the playbooks' one, which has the same keys.
 _MERGED = re.compile(r"^(?!kubegpu).*_(?:kube|proxy)\.")
@@ -261,48 +262,46 @@ def _found() -> Iterator[Entry]:
         name: ast.parse((REPOSITORY / name).read_text(encoding="utf-8")) for name in sorted(names)
     }
     named = {name: _constants(tree) for name, tree in trees.items()}
-    shared = {
-        one.name: fields
-        for tree in trees.values()
-        for one in ast.walk(tree)
-        if isinstance(one, ast.ClassDef) and (fields := _fields(one))
-    }
-    shared |= _functions(trees["plugins/module_utils/_core/finding.py"])
+    makers_of = {name: _makers(tree) for name, tree in trees.items()}
     for name, tree in trees.items():
-        makers = {**shared, **_functions(tree)}
+        makers = {**_imported(name, tree, makers_of), **makers_of[name]}
         constants = {**_imported(name, tree, named), **named[name]}
         for call in ast.walk(tree):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                 arguments = _bound(call, makers.get(call.func.id, ()))
                 texts = {key: _text(value, constants) for key, value in arguments.items()}
-                if _CODE.fullmatch(texts.get("code", "")):
+                for code in _codes(arguments.get("code"), constants):
                     cause, step = texts.get("cause", ""), texts.get("next_step", "")
-                    yield Entry(texts["code"], cause, step, name.split("/")[2])
+                    yield Entry(code, cause, step, name.split("/")[2])
 
 
-def _fields(one: ast.ClassDef) -> tuple[str, ...]:
-    """Return the fields of a dataclass that has a code and a cause."""
-    fields = tuple(
+def _codes(value: ast.expr | None, constants: Mapping[str, str]) -> list[str]:
+    """Return the codes that an expression can be."""
+    if isinstance(value, ast.IfExp):
+        return [*_codes(value.body, constants), *_codes(value.orelse, constants)]
+    code = _text(value, constants) if value else ""
+    return [code] if _CODE.fullmatch(code) else []
+
+
+def _makers(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+    """Return the dataclasses and functions of a file that make a finding of a code and a cause."""
+    return {
+        one.name: names
+        for one in ast.walk(tree)
+        if isinstance(one, (ast.ClassDef, ast.FunctionDef))
+        and {"code", "cause"} <= set(names := _parameters(one))
+    }
+
+
+def _parameters(one: ast.ClassDef | ast.FunctionDef) -> tuple[str, ...]:
+    """Return the fields of a dataclass, or the parameters of a function."""
+    if isinstance(one, ast.FunctionDef):
+        return tuple(argument.arg for argument in one.args.args)
+    return tuple(
         node.target.id
         for node in one.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     )
-    return fields if {"code", "cause"} <= set(fields) else ()
-
-
-def _functions(tree: ast.Module) -> dict[str, tuple[str, ...]]:
-    """Return the parameters of the functions of a file that make findings."""
-    return {
-        one.name: fields
-        for one in ast.walk(tree)
-        if isinstance(one, ast.FunctionDef) and (fields := _parameters(one))
-    }
-
-
-def _parameters(one: ast.FunctionDef) -> tuple[str, ...]:
-    """Return the parameters of a function that makes a finding of a code and a cause."""
-    names = tuple(argument.arg for argument in one.args.args)
-    return names if {"code", "cause"} <= set(names) else ()
 
 
 def _bound(call: ast.Call, fields: tuple[str, ...]) -> dict[str, ast.expr]:
@@ -324,10 +323,10 @@ def _constants(tree: ast.Module) -> dict[str, str]:
 
 
 def _imported(
-    name: str, tree: ast.Module, named: Mapping[str, Mapping[str, str]]
-) -> dict[str, str]:
-    """Return the texts that a module imports from another one of module_utils."""
-    found: dict[str, str] = {}
+    name: str, tree: ast.Module, named: Mapping[str, Mapping[str, Value]]
+) -> dict[str, Value]:
+    """Return what a module imports by name from another one of module_utils."""
+    found: dict[str, Value] = {}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.level and node.module:
             folder = name.split("/")[: -node.level]

@@ -16,13 +16,12 @@ from .._core.finding import Finding
 from .._core.printable import printable
 from .._exporter.data import DCGM_UNIT
 from .._host.systemd import read_daemon
-from .._known_faults.documents.types import Judged
 from .._record.acceptance import ACCEPTANCE, read_acceptance
 from .data import BANDWIDTH_TESTS, DCGM, GPU_BURN, NVBANDWIDTH, PROGRAMS, TITLES
 from .dcgm import read_diag
 from .gpu_burn import read_burn
 from .nvbandwidth import read_bandwidth
-from .types import ProgramResult
+from .types import ProgramResult, to_json
 
 if TYPE_CHECKING:
     from .._host.bounded import Ended, Stream
@@ -120,7 +119,7 @@ def run_test(node: Dependencies, test: Test, *, dry_run: bool = False) -> dict[s
             printable("; ".join(busy)),
             "Wait until they end, and accept the node again.",
         )
-        return {**told, "ran": False, **_values(ProgramResult((Judged(finding),))), "seconds": 0}
+        return {**told, "ran": False, **_values(ProgramResult((finding,))), "seconds": 0}
     begin = time.monotonic()
     started = test.test == DCGM and _start_engine(node, test.program)
     try:
@@ -134,7 +133,7 @@ def run_test(node: Dependencies, test: Test, *, dry_run: bool = False) -> dict[s
 
 def _values(outcome: ProgramResult) -> dict[str, Any]:
     return {
-        "findings": [one.to_json() for one in outcome.judged],
+        "findings": [to_json(one) for one in outcome.judged],
         "measured": {name: dict(one) for name, one in outcome.values.items()},
         "skipped": list(outcome.skipped),
         "version": outcome.version,
@@ -191,7 +190,7 @@ def _run(node: Dependencies, test: Test, argv: list[str]) -> tuple[Ended, str]:
 def _judge(test: Test, ended: Ended, text: str) -> ProgramResult:
     late = ended.rc in _TIMED_OUT and ended.seconds >= test.timeout
     if ended.hang is not None or late:
-        return ProgramResult((Judged(_timed_out(test, ended, text)),))
+        return ProgramResult((_timed_out(test, ended, text),))
     if test.test == DCGM:
         answer = {"rc": ended.rc, "stdout": text, "stderr": ended.stderr}
         return read_diag(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from .._core.finding import ERROR, Finding
 from .._known_faults.documents.read import of_documents
-from .._known_faults.documents.types import Judged
 from .._known_faults.explain import explain
 from .._known_faults.rules.tests_of_gpus import LAST_OF_TESTS
 
@@ -16,7 +15,7 @@ from .._known_faults.rules.tests_of_gpus import LAST_OF_TESTS
 _NO_CAUSES = frozenset(row.code for row in LAST_OF_TESTS)
 
 
-def with_causes(ended: Finding, *texts: str) -> list[Judged]:
+def with_causes(ended: Finding, *texts: str) -> list[Finding]:
     """Return that a test has no result, and what is known of its words.
 
     :param texts: what it printed.
@@ -24,4 +23,4 @@ def with_causes(ended: Finding, *texts: str) -> list[Judged]:
     text = "\n".join(texts)
     said = {one.code for one in of_documents(text)} | _NO_CAUSES
     causes = (one for one in explain(text) if one.severity == ERROR and one.code not in said)
-    return [Judged(ended), *map(Judged, causes)]
+    return [ended, *causes]

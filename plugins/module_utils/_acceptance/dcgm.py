@@ -12,7 +12,6 @@ from typing import Any
 from .._core.finding import Finding
 from .._core.printable import printable
 from .._known_faults.documents.dcgm import Diag, read_document
-from .._known_faults.documents.types import Judged
 from .types import ProgramResult
 
 Object = Mapping[str, Any]
@@ -20,6 +19,8 @@ Object = Mapping[str, Any]
 # timeout ended it, or had to kill the group that it is in itself.
 _TIMED_OUT = (124, 137, -9)
 _MISSING = 127
+# Of tests that were skipped, or that passed and warn.
+_NO_FAILURES = ("dcgm_skipped", "dcgm_incomplete", "dcgm_warned")
 _MOST = 500
 
 
@@ -34,7 +35,7 @@ def judge_diag(answer: Object) -> list[Finding]:
         timeout="gpu_upgrade_dcgm_timeout",
         otherwise="leave dcgm out of gpu_upgrade_gate",
     )
-    return [one.finding for one in found.judged if one.failed]
+    return [one for one in found.judged if one.code not in _NO_FAILURES]
 
 
 def read_diag(
@@ -51,13 +52,13 @@ def read_diag(
     found = read_document(str(answer.get("stdout") or ""), level)
     if found is None or found.error:
         finding = _not_run(answer, found.error if found else "", timeout, otherwise)
-        return ProgramResult(judged=(Judged(finding),))
+        return ProgramResult(judged=(finding,))
     judged = list(found.judged)
     # Which tests were skipped is the last that is told.
     last = len(judged) - bool(found.ran and found.skipped)
     # Without any name of a GPU nothing says which of them were tested.
     if found.ran and found.gpus and gpus > len(found.tested):
-        judged.insert(last, Judged(_incomplete(found, gpus), failed=False))
+        judged.insert(last, _incomplete(found, gpus))
     return ProgramResult(tuple(judged), skipped=tuple(found.skipped), version=found.version)
 
 

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from .._core.finding import Finding
+from .._core.finding import Finding, Subject
 from .._core.printable import printable
-from .._known_faults.documents.types import Judged
 
 Object = Mapping[str, Any]
 
@@ -33,25 +33,23 @@ def product(gpu_node: Object) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
-def compare(gpu_node: Object, health: Object, expect: Object) -> list[Judged]:
+def compare(gpu_node: Object, health: Object, expect: Object) -> list[Finding]:
     """Return in what the node differs.
 
     :param health: the result of ``gpu_node_health``.
     :param expect: ``gpus``, ``product``, ``ecc`` and ``link_width``, each only if it is given.
     """
-    found: list[Judged] = []
+    found: list[Finding] = []
     gpus = devices(gpu_node)
     count = expect.get("gpus")
     if count is not None and len(gpus) != count:
         found.append(
-            Judged(
-                Finding(
-                    "gpu_count_differs",
-                    f"The driver has {len(gpus)} GPUs, and {count} are expected.",
-                    ", ".join(str(one.get("address")) for one in gpus),
-                    "Look for the others on the bus (lspci -d 10de:) and at their seat and power, "
-                    "or correct gpu_acceptance_expect.gpus.",
-                )
+            Finding(
+                "gpu_count_differs",
+                f"The driver has {len(gpus)} GPUs, and {count} are expected.",
+                ", ".join(str(one.get("address")) for one in gpus),
+                "Look for the others on the bus (lspci -d 10de:) and at their seat and power, "
+                "or correct gpu_acceptance_expect.gpus.",
             )
         )
     wanted = expect.get("product")
@@ -90,5 +88,5 @@ def compare(gpu_node: Object, health: Object, expect: Object) -> list[Judged]:
     return found
 
 
-def _of(gpu: Object, finding: Finding) -> Judged:
-    return Judged(finding, subject=str(gpu.get("address") or ""))
+def _of(gpu: Object, finding: Finding) -> Finding:
+    return replace(finding, subject=Subject(gpu=str(gpu.get("address") or "")))

@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-from .._core.finding import Finding
+from .._core.finding import ERROR, Finding
 from .._known_faults.documents.gpu_burn import LOOK, not_run, read_document
-from .._known_faults.documents.types import Judged
 from .causes import with_causes
 from .types import ProgramResult
 
@@ -27,9 +26,9 @@ def read_burn(text: str, rc: int | None, errors: str, expected: int) -> ProgramR
     judged = list(burn.judged)
     wanted = max(expected, burn.counted)
     if burn.complete < wanted:
-        judged.append(Judged(_incomplete(burn.complete, wanted, burn.said)))
+        judged.append(_incomplete(burn.complete, wanted, burn.said))
     if rc != 0 and not judged:
-        judged.append(Judged(_ended_badly(rc, burn.said)))
+        judged.append(_ended_badly(rc, burn.said))
     return ProgramResult(judged=tuple(judged))
 
 
@@ -43,6 +42,7 @@ def _incomplete(tested: int, expected: int, said: str) -> Finding:
         f"gpu_burn tested {tested} of {expected} GPUs.",
         said,
         f"See that CUDA_VISIBLE_DEVICES is not set for root. {LOOK}.",
+        severity=ERROR,
     )
 
 
@@ -52,4 +52,5 @@ def _ended_badly(rc: int | None, said: str) -> Finding:
         f"gpu_burn said OK of each GPU, and {_how(rc)} instead of status 0.",
         said,
         f"{LOOK}, and accept the node again.",
+        severity=ERROR,
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
-from .._core.finding import ERROR, WARNING, Finding
+from .._core.finding import ERROR, WARNING, Finding, Subject
 from .._core.printable import printable
 from .._known_faults.documents.nvbandwidth import (
     PASSED,
@@ -23,7 +23,6 @@ from .._known_faults.documents.nvbandwidth import (
     reported,
     unmeasured,
 )
-from .._known_faults.documents.types import Judged
 from .causes import with_causes
 from .data import BANDWIDTH_TESTS, BELOW_TWINS, FEWEST_TWINS, PAIRS
 from .types import ProgramResult
@@ -78,7 +77,7 @@ def read_bandwidth(
     return ProgramResult(tuple(judged), values, tuple(skipped), run.version)
 
 
-def _gaps(name: str, values: Mapping[str, float], gpus: int) -> list[Judged]:
+def _gaps(name: str, values: Mapping[str, float], gpus: int) -> list[Finding]:
     """Return which GPUs are missing in the matrix of a test that says that it passed."""
     # GPUs may have no access to each other, but each has one to the host.
     if name == PAIRS or len(values) >= gpus:
@@ -89,21 +88,20 @@ def _gaps(name: str, values: Mapping[str, float], gpus: int) -> list[Judged]:
         f"GPUs with a value: {', '.join(values)}",
         "See that CUDA_VISIBLE_DEVICES is not set for root, and check dmesg | grep -i -e "
         "NVRM -e Xid.",
+        severity=ERROR,
     )
-    return [Judged(finding)]
+    return [finding]
 
 
-def _pairs_waived(gpus: int) -> Judged:
-    return Judged(
-        Finding(
-            "bandwidth_pairs_waived",
-            f"nvbandwidth measured no pair of the {gpus} GPUs: it found none whose GPUs can copy "
-            "to each other.",
-            f"{BANDWIDTH_TESTS[PAIRS]}: waived",
-            "See nvidia-smi topo -p2p r. GPUs without NVLink may have no access to each other; "
-            "with NVLink it is a fault of the fabric or of its fabric manager.",
-        ),
-        WARNING,
+def _pairs_waived(gpus: int) -> Finding:
+    return Finding(
+        "bandwidth_pairs_waived",
+        f"nvbandwidth measured no pair of the {gpus} GPUs: it found none whose GPUs can copy "
+        "to each other.",
+        f"{BANDWIDTH_TESTS[PAIRS]}: waived",
+        "See nvidia-smi topo -p2p r. GPUs without NVLink may have no access to each other; "
+        "with NVLink it is a fault of the fabric or of its fabric manager.",
+        severity=WARNING,
     )
 
 
@@ -129,7 +127,7 @@ def _below(
     cells: Mapping[tuple[int, int], float],
     values: Mapping[str, float],
     limit: float | None,
-) -> list[Judged]:
+) -> list[Finding]:
     if limit is None or not cells or min(cells.values()) >= limit:
         return []
     test = BANDWIDTH_TESTS[name]
@@ -141,28 +139,25 @@ def _below(
     return [_low(name, test, gpu, value, limit) for gpu, value in slow.items()]
 
 
-def _low(name: str, test: str, what: str, value: float, limit: float) -> Judged:
-    return Judged(
-        Finding(
-            "bandwidth_low",
-            f"{what} copies with {value:g} GB/s ({test}), and at least {limit:g} are expected.",
-            f"{test}: {value:g} GB/s, {name} is at least {limit:g}",
-            f"{_STEP} gpu_acceptance_thresholds.{name} changes what is expected.",
-        ),
-        ERROR,
-        what,
+def _low(name: str, test: str, what: str, value: float, limit: float) -> Finding:
+    return Finding(
+        "bandwidth_low",
+        f"{what} copies with {value:g} GB/s ({test}), and at least {limit:g} are expected.",
+        f"{test}: {value:g} GB/s, {name} is at least {limit:g}",
+        f"{_STEP} gpu_acceptance_thresholds.{name} changes what is expected.",
+        severity=ERROR,
+        subject=Subject(part=what),
     )
 
 
-def _ended_badly(rc: int | None, errors: str) -> Judged:
+def _ended_badly(rc: int | None, errors: str) -> Finding:
     how = "was ended" if rc is None else f"ended with status {rc}"
-    return Judged(
-        Finding(
-            "nvbandwidth_ended_badly",
-            f"nvbandwidth measured all, and {how} instead of status 0.",
-            printable(errors.strip())[-_MOST:],
-            "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
-        )
+    return Finding(
+        "nvbandwidth_ended_badly",
+        f"nvbandwidth measured all, and {how} instead of status 0.",
+        printable(errors.strip())[-_MOST:],
+        "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
+        severity=ERROR,
     )
 
 
@@ -173,12 +168,13 @@ def _not_run(rc: int | None, said: str) -> Finding:
         f"nvbandwidth printed no result and {how}.",
         printable(said.strip())[-_MOST:],
         "Run nvbandwidth on the node: it needs a CUDA toolkit that the driver supports.",
+        severity=ERROR,
     )
 
 
 def compare_twins(
     measured: Mapping[str, tuple[str, Mapping[str, Mapping[str, float]]]],
-) -> dict[str, list[Judged]]:
+) -> dict[str, list[Finding]]:
     """Return by host the GPUs that are slower than most GPUs of their product in the run.
 
     What is expected of a product may not be known; GPUs of one product should be alike.
@@ -191,7 +187,7 @@ def compare_twins(
             kinds.setdefault((product, name), []).extend(
                 (host, gpu, value) for gpu, value in by_gpu.items()
             )
-    found: dict[str, list[Judged]] = {}
+    found: dict[str, list[Finding]] = {}
     for (product, name), rows in kinds.items():
         if len(rows) < FEWEST_TWINS or not product:
             continue
@@ -204,6 +200,8 @@ def compare_twins(
                     f"({BANDWIDTH_TESTS[name]}), and their median is {middle:g}.",
                     f"{len(rows)} GPUs {printable(product)}",
                     _STEP,
+                    severity=WARNING,
+                    subject=Subject(part=f"GPU {gpu}"),
                 )
-                found.setdefault(host, []).append(Judged(finding, WARNING, f"GPU {gpu}"))
+                found.setdefault(host, []).append(finding)
     return found

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._core.finding import ERROR, WARNING
-from .._known_faults.documents.types import Judged
+from .._core.message import message
 from .checks import judge_health, judge_layers
 from .data import TITLES
 from .expected import compare, gpu_set, product
@@ -28,6 +29,7 @@ from .types import (
     REFUSED,
     UNCHANGED,
     UNREACHABLE,
+    to_json,
 )
 
 Object = Mapping[str, Any]
@@ -58,11 +60,11 @@ def judge(
     """
     judged = [
         *compare(gpu_node, health[0] if health else {}, expect),
-        *map(Judged, judge_layers(layers, "node")),
-        *map(Judged, judge_health(health)),
-        *(Judged(one, WARNING) for one in judge_health(health, WARNING)),
+        *judge_layers(layers, "node"),
+        *judge_health(health),
+        *(replace(one, severity=WARNING) for one in judge_health(health, WARNING)),
     ]
-    findings = [one.to_json() for one in judged]
+    findings = [to_json(one) for one in judged]
     for test in tests:
         findings += test.get("findings") or ()
     passed = not any(one["severity"] == ERROR for one in findings)
@@ -112,7 +114,7 @@ def before_tests(looked: Object) -> dict[str, Any]:
         finding = in_use(looked["users"])
     else:
         return {}
-    return {"outcome": outcome, "findings": [Judged(finding).to_json()]}
+    return {"outcome": outcome, "findings": [to_json(finding)]}
 
 
 def _driver(gpu_node: Object) -> str:
@@ -189,7 +191,7 @@ def report(
             "kept": bool(result.get("held")) and not result.get("released"),
             "findings": [
                 *(result.get("findings") or plan["findings"]),
-                *(one.to_json() for one in twins.get(name, ())),
+                *map(to_json, twins.get(name, ())),
             ],
         }
     return {
@@ -245,5 +247,5 @@ def _lacks(one: Object) -> list[str]:
 def note(finding: Object) -> str:
     """Return a finding as one line."""
     where = f"{finding['subject']}: " if finding.get("subject") else ""
-    step = f" Next step: {finding['next_step']}" if finding.get("next_step") else ""
-    return f"{where}{finding['cause']}{step}"
+    head = f"{where}{finding['cause']}"
+    return message(finding, head=head, names=("next_step",), between=" ")

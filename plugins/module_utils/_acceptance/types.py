@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._known_faults.documents.types import Judged
+from .._core.finding import ERROR, Finding
 
 # What is done with a host.
 RUN, NOTHING, REFUSE = "run", "none", "refuse"
@@ -58,7 +58,16 @@ class ProgramResult:
     :param skipped: the parts that it did not test.
     """
 
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[Finding, ...] = ()
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     version: str = ""
+
+
+def to_json(one: Finding) -> dict[str, Any]:
+    """Return a finding of a test, with what DCGM says of its error in keys of their own."""
+    found = one.as_problem()
+    dcgm = found.pop("names") if "action" in one.details else {}
+    if "error_id" in dcgm:
+        found.update(dcgm, error_id=int(dcgm["error_id"]), error=dcgm.get("error", ""))
+    return {**found, "severity": one.severity or ERROR, "subject": one.subject.place}

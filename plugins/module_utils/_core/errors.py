@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .message import message
 from .printable import printable
 
 
@@ -40,12 +41,7 @@ class KubegpuError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        parts = [self.cause.rstrip()]
-        if self.evidence:
-            parts.append(f"Seen: {self.evidence.rstrip()}")
-        if self.next_step:
-            parts.append(f"Next step: {self.next_step.rstrip()}")
-        return "\n".join(parts)
+        return message(vars(self))
 
 
 class InputError(KubegpuError):

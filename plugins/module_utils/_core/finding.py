@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,7 @@ class Subject:
     :param pod: ``namespace/name``.
     :param placed: whether the pod has a node, which need not be a host of the run.
     :param vendor: of the GPU or the software: nvidia, amd or intel.
+    :param part: another part of the host or of the run, such as a task or a GPU without address.
     """
 
     host: str = ""
@@ -40,11 +41,16 @@ class Subject:
     pod: str = ""
     placed: bool = False
     vendor: str = ""
+    part: str = ""
 
     def __str__(self) -> str:
-        if self.pod:
-            return f"pod {self.pod}"
-        return f"{self.host}: GPU {self.gpu}" if self.gpu else self.host
+        gpu = f"GPU {self.gpu}" if self.gpu else self.part
+        return f"pod {self.pod}" if self.pod else ": ".join(filter(None, (self.host, gpu)))
+
+    @property
+    def place(self) -> str:
+        """The same without the host, for what names the host elsewhere."""
+        return f"pod {self.pod}" if self.pod else self.gpu or self.part
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class Finding:
     :param fix: a command or variables, empty if none is known.
     :param confidence: proven, likely or possible; empty where its source decides.
     :param alternatives: codes of the other possible causes if nothing decides.
+    :param follows: what follows from it: codes or causes of other findings.
     :param template: the next step with names of ``details`` in braces; empty where it has none.
     """
 
@@ -65,10 +72,11 @@ class Finding:
     next_step: str = ""
     details: Mapping[str, str] = field(default_factory=dict, compare=False)
     severity: str = ""
-    subject: Subject = field(default_factory=Subject, compare=False)
+    subject: Subject = Subject()
     fix: str = ""
     confidence: str = ""
     alternatives: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
     template: str = field(default="", compare=False)
 
     @property
@@ -89,11 +97,16 @@ class Finding:
         """Return an item of ``gpu_node.problems``, with all parts that have a value."""
         more = {
             "severity": self.severity,
+            "host": self.subject.host,
             "gpu": self.subject.gpu,
             "pod": self.subject.pod,
+            "placed": self.subject.placed,
+            "vendor": self.subject.vendor,
+            "subject": self.subject.part,
             "fix": self.fix,
             "confidence": self.confidence,
             "alternatives": list(self.alternatives),
+            "follows": list(self.follows),
         }
         return {
             "code": self.code,
@@ -115,6 +128,44 @@ class Finding:
             **({"names": names} if names else {}),
             **({"template": self.template} if self.template else {}),
         }
+
+
+def read_finding(
+    given: Mapping[str, Any],
+    clean: Callable[[Any], str],
+    subject: Subject,
+    severity: str = "",
+    code: str = "",
+) -> Finding:
+    """Return the finding of an item of a result, such as that of :meth:`Finding.as_problem`.
+
+    :param clean: makes a text of a value of a node; of None, an empty one.
+    :param severity: of a finding whose item has none.
+    :param code: the same.
+    """
+    names, own = given.get("names"), clean(given.get("severity"))
+    codes = [given.get("alternatives"), given.get("follows")]
+    alternatives, follows = (
+        tuple(map(clean, one if isinstance(one, (list, tuple)) else ())) for one in codes
+    )
+    return Finding(
+        clean(given.get("code")) or code,
+        clean(given.get("cause")),
+        clean(given.get("evidence")),
+        clean(given.get("next_step")),
+        {
+            clean(name): clean(value)
+            for name, value in (names.items() if isinstance(names, Mapping) else ())
+            if value
+        },
+        own if own in SEVERITIES else severity,
+        subject,
+        clean(given.get("fix")),
+        clean(given.get("confidence")),
+        alternatives,
+        follows,
+        clean(given.get("template")),
+    )
 
 
 def with_names(

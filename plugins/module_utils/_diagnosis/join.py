@@ -27,11 +27,11 @@ from .types import (
     PLUGIN,
     POD,
     SEVERITIES,
-    Cause,
     Diagnosis,
     Host,
     Object,
     Observed,
+    Rule,
     Subject,
 )
 
@@ -49,7 +49,7 @@ def diagnose(
     """
     found = roots_of(hosts, pods)
     return {
-        "ok": not any(one.observed.severity == ERROR for one in found),
+        "ok": not any(one.severity == ERROR for one in found),
         "findings": [one.to_json() for one in found],
         "hosts": {host.name: _verdict(host, found, asked) for host in hosts},
         "pods": [_pod(pod, found) for pod in pods],
@@ -61,21 +61,19 @@ def roots_of(hosts: Sequence[Host], pods: Sequence[Object] = ()) -> list[Diagnos
     """Return the root causes of hosts and pods, whose fixes change something on their host."""
     by_name = {host.name: host for host in hosts}
     found = find_roots(observe(hosts, pods), {host.name: host.node for host in hosts})
-    return [_with_switch(one, by_name.get(one.observed.subject.host)) for one in found]
+    return [_with_switch(one, by_name.get(one.subject.host)) for one in found]
 
 
 def _with_switch(found: Diagnosis, host: Host | None) -> Diagnosis:
     if host is None:
         return found
-    one = found.observed
-    given = (one.code, found.fix, one.next_step, host.facts, host.switches)
-    fix, step = with_switch(*given, vendor=one.names.get("vendor", ""))
-    name = switch_of(*given, vendor=one.names.get("vendor", ""))
+    given = (found.code, found.fix, found.next_step, host.facts, host.switches)
+    fix, step = with_switch(*given, vendor=found.details.get("vendor", ""))
+    name = switch_of(*given, vendor=found.details.get("vendor", ""))
     # The step for several hosts begins with the same sentence.
-    template = step.replace(one.next_step, one.template) if one.template else ""
-    names = {**one.names, "switch": name} if name else one.names
-    shown = replace(one, next_step=step, template=template, names=names)
-    return replace(found, fix=fix, observed=shown)
+    template = step.replace(found.next_step, found.template) if found.template else ""
+    names = {**found.details, "switch": name} if name else found.details
+    return replace(found, fix=fix, next_step=step, template=template, details=names)
 
 
 def find_roots(
@@ -106,11 +104,17 @@ def find_roots(
                 follows[root].append(one)
     return [
         Diagnosis(
-            root,
-            str(find_fix(root.code, root.subject, root.names, names.get(root.subject.host, ""))),
-            CAUSES[root.code].confidence if root.code in CAUSES else LIKELY,
-            tuple(dict.fromkeys(one.code for one in follows[root])),
-            tuple(follows[root]),
+            **{
+                **vars(root),
+                "fix": str(
+                    find_fix(
+                        root.code, root.subject, root.details, names.get(root.subject.host, "")
+                    )
+                ),
+                "confidence": CAUSES[root.code].confidence if root.code in CAUSES else LIKELY,
+                "follows": tuple(dict.fromkeys(one.code for one in follows[root])),
+                "folded": tuple(follows[root]),
+            }
         )
         for root in sorted(roots, key=_place)
     ]
@@ -127,7 +131,7 @@ def _reached(one: Observed, above: Mapping[Observed, Sequence[Observed]]) -> lis
     return [other for other in seen if not above[other]]
 
 
-def _row(one: Observed) -> Cause | None:
+def _row(one: Observed) -> Rule | None:
     """Return the row of a finding; None where a pod's log names a cause of a lower layer.
 
     The pod has only noticed it: the layer has a finding of its own, or was not looked at.
@@ -174,7 +178,7 @@ def _of_other_gpus(cause: Observed, one: Observed) -> bool:
     if not cause.subject.gpu or one.subject.gpu:
         return False
     # A kernel log names a GPU without its function.
-    named = {gpu.partition(".")[0] for gpu in one.names.get("gpus", "").split()}
+    named = {gpu.partition(".")[0] for gpu in one.details.get("gpus", "").split()}
     return bool(named) and cause.subject.gpu.partition(".")[0] not in named
 
 
@@ -209,15 +213,15 @@ def _joined(rows: Sequence[Observed], wider: Sequence[Observed]) -> Observed:
     """Return the findings as one, with the evidence of all of the same subject."""
     evidence = "; ".join(dict.fromkeys(one.evidence for one in rows if one.evidence))
     first = rows[0]
-    gpus = dict.fromkeys(gpu for one in rows for gpu in one.names.get("gpus", "").split())
-    names = {name: value for one in reversed(rows) for name, value in one.names.items()}
+    gpus = dict.fromkeys(gpu for one in rows for gpu in one.details.get("gpus", "").split())
+    names = {name: value for one in reversed(rows) for name, value in one.details.items()}
     return replace(
         first,
         severity=min((one.severity for one in (*rows, *wider)), key=SEVERITIES.index),
         source=min((one.source for one in (*rows, *wider)), key=LAYERS.index),
         evidence=evidence[:_MOST_EVIDENCE],
         next_step=first.next_step or next((one.next_step for one in wider), ""),
-        names={**names, "gpus": " ".join(gpus)} if gpus else names,
+        details={**names, "gpus": " ".join(gpus)} if gpus else names,
     )
 
 
@@ -237,12 +241,8 @@ def _place(one: Observed) -> tuple[Any, ...]:
 
 
 def _verdict(host: Host, found: Sequence[Diagnosis], asked: bool) -> dict[str, Any]:
-    own = [one for one in found if one.observed.subject.host == host.name]
-    severities = [
-        one.observed.severity
-        for one in own
-        if not one.observed.subject.pod and one.observed.severity != INFO
-    ]
+    own = [one for one in found if one.subject.host == host.name]
+    severities = [one.severity for one in own if not one.subject.pod and one.severity != INFO]
     gpus = None if host.facts is None else len(host.facts["gpus"])
     if gpus is None:
         verdict = "not read"
@@ -257,7 +257,7 @@ def _verdict(host: Host, found: Sequence[Diagnosis], asked: bool) -> dict[str, A
         "verdict": verdict,
         "gpus": gpus,
         "node": host.node or None,
-        "roots": [one.observed.code for one in own],
+        "roots": [one.code for one in own],
         "devices": [
             {name: safe_text(gpu.get(name)) for name in ("address", "uuid", "product")}
             for gpu in (host.health or {}).get("gpus") or ()
@@ -274,9 +274,8 @@ def _pod(pod: Object, found: Sequence[Diagnosis]) -> dict[str, Any]:
         "asks": dict(pod.get("asks") or {}),
         "nodes": [dict(one) for one in pod.get("nodes") or ()],
         "roots": [
-            one.observed.code
+            one.code
             for one in found
-            if one.observed.subject.pod == name
-            or any(part.subject.pod == name for part in one.folded)
+            if one.subject.pod == name or any(part.subject.pod == name for part in one.folded)
         ],
     }

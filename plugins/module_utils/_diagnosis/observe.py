@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from .._core.finding import read_finding
 from .._core.printable import printable
 from .._core.redact import first_words, redact
 from .data import CAUSES, ROOT_ONLY, VERIFIED
@@ -22,7 +24,6 @@ from .types import (
     NODE,
     POD,
     RUNTIME,
-    SEVERITIES,
     Host,
     Object,
     Observed,
@@ -52,12 +53,12 @@ def _of_host(host: Host) -> Iterator[Observed]:
     whole = Subject(host.name)
     installed = host.facts is None or bool(host.facts["driver"]["installed"])
     if host.facts is not None:
-        for finding, severity, address in judge_facts(host.facts):
-            subject = Subject(host.name, address)
-            yield _observed(finding.as_problem(), subject, severity, _layer(finding.code, MODULE))
+        for finding in judge_facts(host.facts):
+            subject = Subject(host.name, finding.subject.gpu)
+            yield _observed(finding.as_problem(), subject, _layer(finding.code, MODULE))
         for problem in host.facts["problems"]:
             if host.root or problem["code"] not in ROOT_ONLY:
-                yield _observed(problem, whole, ERROR, _layer(problem["code"], BUS))
+                yield _observed(problem, whole, _layer(problem["code"], BUS), ERROR)
     for layer in host.layers:
         where = VERIFIED.get(layer["layer"])
         if where is None or layer["ok"] is not False or (where == RUNTIME and not host.root):
@@ -66,12 +67,11 @@ def _of_host(host: Host) -> Iterator[Observed]:
         if installed or layer["code"] != _NOT_LOADED:
             code = layer["code"] or f"{layer['layer']}_failed"
             source = NODE if _layer(code, where) == NODE else where
-            yield _observed({**layer, "code": code}, whole, ERROR, source)
+            yield _observed({**layer, "code": code}, whole, source, ERROR)
     for finding in (host.health or {}).get("findings") or ():
         if installed or finding["code"] != _NOT_LOADED:
             subject = Subject(host.name, safe_text(finding.get("address")))
-            severity = finding.get("severity")
-            yield _observed(finding, subject, severity, _layer(finding["code"], GPU))
+            yield _observed(finding, subject, _layer(finding["code"], GPU))
 
 
 def _layer(code: str, otherwise: str) -> str:
@@ -83,30 +83,19 @@ def _of_pod(pod: Object, on_node: Mapping[str, str]) -> Iterator[Observed]:
     node = str(pod.get("node") or "")
     subject = Subject(on_node.get(node, ""), pod=safe_text(name), placed=bool(node))
     for finding in pod.get("findings") or ():
-        yield _observed(finding, subject, ERROR, POD)
+        yield _observed(finding, subject, POD, ERROR)
 
 
-def _observed(finding: Object, subject: Subject, severity: Any, source: str) -> Observed:
-    code = safe_text(finding.get("code")) or "unknown"
-    row = CAUSES.get(code)
-    given = severity if severity in SEVERITIES else INFO
-    return Observed(
-        code,
-        subject,
-        row.severity if row and row.severity else given,
-        source,
-        safe_text(finding.get("cause")),
-        safe_text(finding.get("evidence")),
-        safe_text(finding.get("next_step")),
-        names=_names(finding.get("names")),
-        template=safe_text(finding.get("template")),
-    )
+def _observed(given: Object, subject: Subject, source: str, severity: str = "") -> Observed:
+    """Return the finding of an item.
 
-
-def _names(given: Any) -> dict[str, str]:
-    """Return the names in the texts of a finding."""
-    found = given if isinstance(given, Mapping) else {}
-    return {safe_text(name): safe_text(value) for name, value in found.items() if value}
+    :param severity: of all findings of its source; empty if each has one.
+    """
+    item = {**given, "severity": severity or given.get("severity")}
+    found = read_finding(item, safe_text, subject, INFO, "unknown")
+    row = CAUSES.get(found.code)
+    shown = replace(found, severity=row.severity) if row and row.severity else found
+    return Observed(**vars(shown), source=source)
 
 
 def safe_text(value: Any) -> str:

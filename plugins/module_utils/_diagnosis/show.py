@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.errors import InputError
+from .._core.message import TITLES, message
 from .types import INFO, SEVERITIES, Object
 
 NEVER = "never"
@@ -76,16 +77,9 @@ def _notes(result: Object, key: str, name: str) -> list[str]:
 
 
 def _note(one: Object) -> str:
-    lines = [f"{one['severity']}: {one['cause']} ({one['id']}, {one['confidence']})"]
-    for title, text in (
-        ("Seen", one["evidence"]),
-        ("Next step", one["next_step"]),
-        ("Fix", one["fix"]),
-        ("Follows from it", ", ".join(one["follows"])),
-    ):
-        if text:
-            lines.append(f"{title}: {' '.join(text.split())}")
-    return "\n".join(lines)
+    head = f"{one['severity']}: {one['cause']} ({one['id']}, {one['confidence']})"
+    shown = {**one, "follows": ", ".join(one["follows"])}
+    return message(shown, head=head, names=TITLES, flat=True)
 
 
 def node_rows(result: Object) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from .._core.finding import (
     PROVEN,
     SEVERITIES,
     WARNING,
+    Finding,
     Subject,
 )
 
@@ -37,10 +38,10 @@ LAYERS = (BUS, MODULE, GPU, NVML, TOOLKIT, RUNTIME, NODE, PLUGIN, POD)
 
 
 @dataclass(frozen=True)
-class Cause:
+class Rule:
     """What is known of the code of a finding. The order of the table counts, too.
 
-    :param because: layers and codes whose errors explain this finding. A cause explains only
+    :param because: layers and codes whose errors explain this finding. A code explains only
         findings of later rows.
     :param fix: a command or variables, with names in braces: ``limit`` is the host where several
         can stand with commas, ``host`` one of them, ``reboot`` how it is rebooted, ``namespace``
@@ -59,22 +60,13 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Observed:
+class Observed(Finding):
     """A finding of one of the sources.
 
     :param source: the layer that the source sees: a pod's log may name a cause of any layer.
     """
 
-    code: str
-    subject: Subject
-    severity: str
-    source: str
-    cause: str
-    evidence: str = ""
-    next_step: str = ""
-    #: The names that were put into its texts, and the next step without them (``Finding``).
-    names: Mapping[str, str] = field(default_factory=dict, compare=False)
-    template: str = field(default="", compare=False)
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,31 +93,27 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Diagnosis:
-    """A root cause, with the codes of the findings that follow from it."""
+class Diagnosis(Observed):
+    """A root cause, with the codes of the findings that follow from it.
 
-    observed: Observed
-    fix: str
-    confidence: str
-    follows: tuple[str, ...] = ()
-    #: The findings that follow, in the order of ``follows``.
+    :param folded: these findings.
+    """
+
     folded: tuple[Observed, ...] = field(default=(), compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        one = self.observed
         return {
-            "id": one.code,
-            "severity": one.severity,
-            "subject": str(one.subject),
-            "host": one.subject.host,
-            "gpu": one.subject.gpu,
-            "pod": one.subject.pod,
-            "cause": one.cause,
-            "evidence": one.evidence,
-            "next_step": one.next_step,
+            "id": self.code,
+            "severity": self.severity,
+            "subject": str(self.subject),
+            "host": self.subject.host,
+            "gpu": self.subject.gpu,
+            "pod": self.subject.pod,
+            "cause": self.cause,
+            "evidence": self.evidence,
+            "next_step": self.next_step,
             "fix": self.fix,
             "confidence": self.confidence,
             "follows": list(self.follows),
-            **({"names": dict(one.names)} if one.names else {}),
-            **({"template": one.template} if one.template else {}),
+            **self.named(),
         }

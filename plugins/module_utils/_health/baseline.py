@@ -18,7 +18,7 @@ from typing import Any
 from .._core.errors import InputError
 from .._core.finding import Finding
 from .._nvidia.xids_data import ERROR
-from .types import Judged, Node
+from .types import Judged, Node, judged
 
 # Seconds by which a time may differ although the event is the same one: the time of boot is
 # rounded, and the clock is corrected.
@@ -59,7 +59,7 @@ def missing_gpus(node: Node, baseline: Mapping[str, Any]) -> list[Judged]:
     now = {gpu.address for gpu in node.gpus}
     uuids = {gpu.uuid for gpu in node.smi.gpus if gpu.uuid}
     return [
-        Judged(
+        judged(
             Finding(
                 _GPU_MISSING,
                 f"GPU {gpu['address']} is not on the PCI bus any more.",
@@ -87,24 +87,24 @@ def new_findings(
         one
         for one in findings
         if not any(
-            _covers(row, one, same_boot) for row in known.get((one.finding.code, one.address), ())
+            _covers(row, one, same_boot) for row in known.get((one.code, one.subject.gpu), ())
         )
     ]
 
 
 def _covers(row: Mapping[str, Any], one: Judged, same_boot: bool) -> bool:
     """Return whether a finding of the baseline is this one, and no worse."""
-    if not set(one.xids) <= set(row.get("xids") or ()):
+    if not set(one.seen.xids) <= set(row.get("xids") or ()):
         return False
     if one.severity == ERROR != row["severity"]:
         return False
-    if one.count is None:
+    if one.seen.count is None:
         return True
     count = row.get("count")
-    if not same_boot or not isinstance(count, int) or one.count > count:
+    if not same_boot or not isinstance(count, int) or one.seen.count > count:
         return False
     before = _time(row.get("last"))
-    return one.last is None or before is None or one.last <= before + _SAME_TIME
+    return one.seen.last is None or before is None or one.seen.last <= before + _SAME_TIME
 
 
 def resolved_findings(
@@ -115,7 +115,7 @@ def resolved_findings(
     That a GPU is missing is found by its baseline alone. In a later one, where it is missing too,
     only the finding names it.
     """
-    now = {(one.finding.code, one.address) for one in findings}
+    now = {(one.code, one.subject.gpu) for one in findings}
     on_bus = {gpu.address for gpu in node.gpus}
     gone = {
         (row["code"], row["address"]): {

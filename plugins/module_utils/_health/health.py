@@ -117,10 +117,9 @@ def _event(event: Event, request: Request) -> dict[str, Any]:
 
 def _finding(one: Judged) -> dict[str, Any]:
     return {
-        **one.finding.as_problem(),
-        "severity": one.severity,
-        "address": one.address,
-        "xids": list(one.xids),
-        "count": one.count,
-        "last": shown_time(one.last),
+        **one.as_problem(),
+        "address": one.subject.gpu,
+        "xids": list(one.seen.xids),
+        "count": one.seen.count,
+        "last": shown_time(one.seen.last),
     }

@@ -36,7 +36,20 @@ from .data import (
 )
 from .judge_events import other_events
 from .judge_log import judge_switches, judge_xids, worst
-from .types import ANSWERED, HUNG, MISSING, Event, Judged, Node, PciGpu, Request, SmiGpu
+from .types import (
+    ANSWERED,
+    HUNG,
+    MISSING,
+    STATE,
+    Event,
+    Judged,
+    Node,
+    PciGpu,
+    Request,
+    Seen,
+    SmiGpu,
+    judged,
+)
 
 _ORDER = {ERROR: 0, WARNING: 1, INFO: 2}
 _WIDTH_STEP = (
@@ -73,22 +86,22 @@ def judge(node: Node, request: Request) -> list[Judged]:
 
 def _without_consequences(found: Sequence[Judged]) -> list[Judged]:
     """Return the findings without failed starts of a GPU of which another finding says why."""
-    told = {one.address for one in found if one.finding.code in _WHY_NOT_STARTED}
+    told = {one.subject.gpu for one in found if one.code in _WHY_NOT_STARTED}
 
     def is_told(one: Judged) -> bool:
-        return bool(told if not one.address else told & {one.address, ""})
+        return bool(told if not one.subject.gpu else told & {one.subject.gpu, ""})
 
-    return [one for one in found if one.finding.code not in _NOT_STARTED or not is_told(one)]
+    return [one for one in found if one.code not in _NOT_STARTED or not is_told(one)]
 
 
 def _place(one: Judged) -> tuple[Any, ...]:
     return (
         _ORDER[one.severity],
-        one.address,
-        one.finding.code,
-        one.xids,
-        one.finding.cause,
-        one.finding.evidence,
+        one.subject.gpu,
+        one.code,
+        one.seen.xids,
+        one.cause,
+        one.evidence,
     )
 
 
@@ -97,14 +110,14 @@ def _merged(found: Iterable[Judged]) -> list[Judged]:
     states: dict[tuple[str, str], Judged] = {}
     events: list[Judged] = []
     for one in sorted(found, key=_place):
-        key = (one.finding.code, one.address)
-        if one.xids or (one.last is not None and one.count is not None):
+        key = (one.code, one.subject.gpu)
+        if one.seen.xids or (one.seen.last is not None and one.seen.count is not None):
             events.append(one)
         else:
             states[key] = _joined(states[key], one) if key in states else one
     rest = []
     for one in events:
-        key = (one.finding.code, one.address)
+        key = (one.code, one.subject.gpu)
         if key in states:
             states[key] = _joined(states[key], one)
         else:
@@ -113,16 +126,18 @@ def _merged(found: Iterable[Judged]) -> list[Judged]:
 
 
 def _joined(one: Judged, other: Judged) -> Judged:
-    evidence = dict.fromkeys((one.finding.evidence, other.finding.evidence))
-    counts = [count for count in (one.count, other.count) if count is not None]
-    times = [last for last in (one.last, other.last) if last is not None]
+    evidence = dict.fromkeys((one.evidence, other.evidence))
+    counts = [count for count in (one.seen.count, other.seen.count) if count is not None]
+    times = [last for last in (one.seen.last, other.seen.last) if last is not None]
     return replace(
         one,
-        finding=replace(one.finding, evidence="; ".join(filter(None, evidence))),
+        evidence="; ".join(filter(None, evidence)),
         severity=worst((one.severity, other.severity)),
-        xids=tuple(sorted({*one.xids, *other.xids})),
-        count=max(counts) if counts else None,
-        last=max(times) if times else None,
+        seen=Seen(
+            tuple(sorted({*one.seen.xids, *other.seen.xids})),
+            max(counts) if counts else None,
+            max(times) if times else None,
+        ),
     )
 
 
@@ -139,7 +154,7 @@ def _smi_findings(node: Node) -> list[Judged]:
     if smi.driver is None:
         (finding,) = explain(STATUS_TEXTS[9])
         evidence = "/proc/driver/nvidia/version does not exist"
-        return [Judged(replace(finding, evidence=evidence), ERROR)]
+        return [judged(replace(finding, evidence=evidence), ERROR)]
     if smi.status == MISSING:
         finding = Finding(
             "nvidia_smi_missing",
@@ -147,7 +162,7 @@ def _smi_findings(node: Node) -> list[Judged]:
             next_step="Install the driver's utilities (nvidia-utils-<branch>, nvidia-smi); the "
             "role nvidia_driver does it.",
         )
-        return [Judged(finding, ERROR)]
+        return [judged(finding, ERROR)]
     found = _status(node)
     known = {gpu.address for gpu in smi.gpus}
     missing = [gpu.address for gpu in wanted if gpu.address not in known]
@@ -160,7 +175,7 @@ def _blocked(node: Node) -> list[Judged]:
     """Return the drivers that no GPU is bound to because their modules are blocked."""
     # A card of a second vendor without a driver is there for the screen.
     found = [_blocked_driver(node, vendor) for vendor in gpu_vendors(_facts(node))]
-    return [Judged(one, ERROR) for one in found if one is not None]
+    return [judged(one, ERROR) for one in found if one is not None]
 
 
 def _blocked_driver(node: Node, vendor: str) -> Finding | None:
@@ -183,7 +198,7 @@ def _facts(node: Node) -> list[dict[str, Any]]:
 
 
 def _not_counted(address: str, count: int, wanted: int) -> Judged:
-    return Judged(
+    return judged(
         Finding(
             "gpu_missing_in_nvml",
             f"The driver does not count GPU {address}, which is on the PCI bus.",
@@ -200,7 +215,7 @@ def _hang(node: Node) -> Judged:
     xids = sorted({event.number for event in node.events if _is_recent(event)})
     more = f"Xids since boot: {', '.join(map(str, xids))}" if xids else ""
     hang = node.smi.hang or Hang("nvidia-smi", 0, 0.0, None, None, left=False)
-    return Judged(driver_hangs(asdict(hang), more), ERROR)
+    return judged(driver_hangs(asdict(hang), more), ERROR)
 
 
 def _is_recent(event: Event) -> bool:
@@ -220,12 +235,12 @@ def _status(node: Node) -> list[Judged]:
     if known:
         status = f"nvidia-smi -q -x ended with status {smi.rc}"
         evidence = f"{status}: {smi.text}" if smi.text else status
-        return [Judged(replace(known[0], evidence=evidence[:500]), ERROR)]
+        return [judged(replace(known[0], evidence=evidence[:500]), ERROR)]
     if smi.status == ANSWERED:
         return []
     how = "was ended by a signal" if (smi.rc or 0) < 0 else f"ended with status {smi.rc}"
     return [
-        Judged(
+        judged(
             Finding(
                 "driver_not_answering",
                 f"The driver {smi.driver} is loaded, but does not answer.",
@@ -242,9 +257,9 @@ def _pci_findings(gpu: PciGpu, request: Request) -> list[Judged]:
     if gpu.lost:
         (finding,) = explain(_LOST)
         evidence = "its PCI configuration space reads as ones only"
-        return [Judged(replace(finding, evidence=evidence), ERROR, gpu.address)]
+        return [judged(replace(finding, evidence=evidence), ERROR, gpu.address)]
     found = [
-        Judged(
+        judged(
             Finding(
                 "pcie_width",
                 f"The PCI Express link of GPU {gpu.address} has {link.width} lanes, and both of "
@@ -269,13 +284,13 @@ def _smi_gpu(gpu: SmiGpu, request: Request) -> list[Judged]:
             cause = flag.cause.format(gpu=address)
             evidence = f"nvidia-smi: {flag.group}.{flag.name} is yes"
             finding = Finding(flag.code, cause, evidence, flag.next_step)
-            found.append(Judged(finding, flag.severity, address))
+            found.append(judged(finding, flag.severity, address))
     found += _recovery(address, gpu.values["recovery"]["action"])
     found += _modes(address, gpu.values)
     slowdowns = gpu.values["clocks"]["slowdowns"]
     if slowdowns:
         found.append(
-            Judged(
+            judged(
                 Finding(
                     "hw_slowdown",
                     f"GPU {address} runs with lower clocks because of heat or power.",
@@ -297,7 +312,7 @@ def _licence(gpu: SmiGpu, now: float) -> list[Judged]:
     if fault is None:
         return []
     certain = fault.code == VGPU_UNLICENSED and licence["state"] == UNLICENSED
-    return [Judged(fault, ERROR if certain else WARNING, address)]
+    return [judged(fault, ERROR if certain else WARNING, address)]
 
 
 def _recovery(address: str, action: str | None) -> list[Judged]:
@@ -307,7 +322,7 @@ def _recovery(address: str, action: str | None) -> list[Judged]:
     cause = f"The driver says that GPU {address} needs: {action}."
     step = f"Drain the node, then: {action}. {RESET_STEP if action == 'reset' else ''}".strip()
     evidence = f"nvidia-smi: gpu_recovery_action is {action}"
-    return [Judged(Finding("recovery_action", cause, evidence, step), severity, address)]
+    return [judged(Finding("recovery_action", cause, evidence, step), severity, address)]
 
 
 def _modes(address: str, values: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
@@ -318,7 +333,7 @@ def _modes(address: str, values: Mapping[str, Mapping[str, Any]]) -> list[Judged
             cause = row.cause.format(gpu=address, now=now, pending=pending)
             evidence = f"nvidia-smi: {now}, pending {pending}"
             finding = Finding(row.code, cause, evidence, row.next_step)
-            found.append(Judged(finding, WARNING, address))
+            found.append(judged(finding, WARNING, address))
     return found
 
 
@@ -328,7 +343,7 @@ def _fabric(address: str, fabric: Mapping[str, Any]) -> list[Judged]:
     found = []
     if state is not None and (state != "completed" or status not in (None, "success")):
         found.append(
-            Judged(
+            judged(
                 Finding(
                     "fabric_not_ready",
                     f"GPU {address} has not joined the NVLink fabric: CUDA programs fail with "
@@ -359,7 +374,7 @@ def _fabric(address: str, fabric: Mapping[str, Any]) -> list[Judged]:
             f"nvidia-smi: fabric {', '.join(bad)}",
             "Check nvidia-smi nvlink -s, the fabric manager's log, cables and trays.",
         )
-        found.append(Judged(finding, WARNING, address))
+        found.append(judged(finding, WARNING, address))
     return found
 
 
@@ -384,7 +399,7 @@ def _broken(address: str, broken: Mapping[str, Sequence[str]]) -> list[Judged]:
         if text not in (LOST_TEXT, RESET_TEXT, ERROR_TEXT):
             # Also of values that a card does not have.
             severity = INFO
-        found.append(Judged(finding, severity, address))
+        found.append(judged(finding, severity, address))
     return found
 
 
@@ -409,9 +424,9 @@ def _exceeded(row: Threshold, address: str, value: float, limit: float) -> Judge
     names = ", ".join(".".join(name) for name in row.values)
     least = "at least" if row.least else "at most"
     evidence = f"{names}: {value}, {least} {limit:g} is not a finding ({row.name})"
-    return Judged(
+    return judged(
         Finding(row.code, cause, evidence, row.next_step),
         row.severity,
         address,
-        count=int(value) if row.since_boot else None,
+        Seen(count=int(value)) if row.since_boot else STATE,
     )

@@ -14,7 +14,7 @@ from .._known_faults.drm_events import STARTS, is_covered
 from .._known_faults.explain import explain
 from .._nvidia.xids_data import INFO, WARNING
 from .judge_log import describe
-from .types import ANSWERED, Event, Judged, Node, PciGpu
+from .types import ANSWERED, Event, Judged, Node, PciGpu, Seen, judged
 
 
 def other_events(node: Node, nvidia: Collection[str]) -> list[Judged]:
@@ -39,10 +39,8 @@ def other_events(node: Node, nvidia: Collection[str]) -> list[Judged]:
 
 
 def _of_event(finding: Finding, severity: str, event: Event) -> Judged:
-    evidence = describe(event)
-    return Judged(
-        replace(finding, evidence=evidence), severity, event.address, (), event.count, event.last
-    )
+    seen = Seen((), event.count, event.last)
+    return judged(replace(finding, evidence=describe(event)), severity, event.address, seen)
 
 
 def _named(event: Event) -> Finding:

@@ -20,7 +20,7 @@ from .._known_faults.explain import explain
 from .._nvidia.xids import XIDS, Xid, in_line, look_up
 from .._nvidia.xids_data import ERROR, FOLLOW, INFO, PROGRAM, RECOVERY, WARNING
 from .data import FOLLOWERS, FOLLOWS_WITHIN, MOST_JOBS, RECOVERY_ACTIONS, RECOVERY_XID
-from .types import Event, Judged, shown_time
+from .types import Event, Judged, Seen, judged, shown_time
 
 _NEW_ACTION = re.compile(r"\bto 0x[0-9a-fA-F]{1,8} \((?P<action>[^)\n]{1,60})\)")
 _PREVIOUS = re.compile(r"\bcaused by previous Xid (?P<number>\d{1,4})\b")
@@ -93,7 +93,7 @@ def _present(events: Sequence[Event], table: Mapping[int, Xid]) -> list[Judged]:
     leader = _leader(recovery, leaders, rows)
     cause = leader.number if leader else RECOVERY_XID
     return [
-        _recovered(one, recovery) if one.severity == ERROR or cause in one.xids else one
+        _recovered(one, recovery) if one.severity == ERROR or cause in one.seen.xids else one
         for one in found
     ]
 
@@ -139,13 +139,11 @@ def _judged(event: Event, row: Xid) -> Judged:
             next_step="Run dcgmi diag on this GPU when the node is free: usually one program is "
             "at fault, but several point to the GPU.",
         )
-    return Judged(
+    return judged(
         replace(finding, evidence=describe(event)),
         severity,
         event.address,
-        (event.number,),
-        event.count,
-        event.last,
+        Seen((event.number,), event.count, event.last),
     )
 
 
@@ -161,19 +159,20 @@ def _by_several(event: Event) -> str:
 
 def _recovered(one: Judged, recovery: Event) -> Judged:
     """Return a finding with what the driver says after it (Xid 154)."""
-    if one.xids == (RECOVERY_XID,) or None in (one.last, recovery.last):
+    if one.seen.xids == (RECOVERY_XID,) or None in (one.seen.last, recovery.last):
         return one
-    if (recovery.last or 0.0) < (one.last or 0.0):
+    if (recovery.last or 0.0) < (one.seen.last or 0.0):
         return one
     action = recovery_action(recovery)
     severity = worst((one.severity, RECOVERY_ACTIONS.get(action, ERROR)))
     step = f"Drain the node, then: {action} (Xid 154, which overrides what the Xid calls for)."
-    evidence = f"{one.finding.evidence}; {recovery.sample}"
+    evidence = f"{one.evidence}; {recovery.sample}"
     return replace(
         one,
         severity=severity,
-        finding=replace(one.finding, next_step=step, evidence=evidence),
-        xids=(*one.xids, RECOVERY_XID),
+        next_step=step,
+        evidence=evidence,
+        seen=replace(one.seen, xids=(*one.seen.xids, RECOVERY_XID)),
     )
 
 
@@ -206,7 +205,7 @@ def _history(past: Sequence[Event], now: Sequence[Event], table: Mapping[int, Xi
                 _AGAIN_STEP,
             )
         severity = WARNING if again else INFO
-        found.append(Judged(finding, severity, latest.address, (number,)))
+        found.append(judged(finding, severity, latest.address, Seen((number,))))
     return found
 
 
@@ -218,13 +217,11 @@ def judge_switches(events: Sequence[Event]) -> list[Judged]:
             continue
         finding = explain(event.sample)[0]
         found.append(
-            Judged(
+            judged(
                 replace(finding, evidence=describe(event)),
                 finding.severity,
                 event.address,
-                (),
-                event.count,
-                event.last,
+                Seen((), event.count, event.last),
             )
         )
     return found

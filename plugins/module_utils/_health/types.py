@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -162,21 +162,33 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A finding with its severity and its subject.
+class Seen:
+    """What is counted of a finding.
 
-    :param address: of the GPU, the NVSwitch or the link; empty for the node.
     :param xids: the Xids that it is about.
     :param count: what is counted since boot; None for a state.
     :param last: Unix time of the last event.
     """
 
-    finding: Finding
-    severity: str
-    address: str = ""
     xids: tuple[int, ...] = ()
     count: int | None = None
     last: float | None = None
+
+
+STATE = Seen()
+
+
+@dataclass(frozen=True)
+class Judged(Finding):
+    """A finding of a GPU, an NVSwitch or a link, whose address it has, or of the node."""
+
+    seen: Seen = STATE
+
+
+def judged(finding: Finding, severity: str, address: str = "", seen: Seen = STATE) -> Judged:
+    """Return a finding with its severity and its address."""
+    own = {"severity": severity, "subject": replace(finding.subject, gpu=address), "seen": seen}
+    return Judged(**{**vars(finding), **own})
 
 
 def shown_time(seconds: float | None) -> str | None:

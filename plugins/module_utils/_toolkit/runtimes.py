@@ -13,6 +13,7 @@ from typing import Any
 from .._containerd.data import NVIDIA_RUNTIME, RUNC_SHIM
 from .._containerd.distributions import makes_handler
 from .._core.errors import Refusal
+from .._core.message import message
 from .._core.steps import Step
 from .._core.versions import package_numbers
 from .._crio.plan import RUNTIMES_SETTING, outside_path
@@ -274,4 +275,4 @@ def no_runtime(node: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a note with the next step if the node has no container runtime."""
     if any(node["runtimes"][name] for name in ("containerd", "docker", "crio")):
         return ()
-    return (f"{NO_RUNTIME.cause} Next step: {NO_RUNTIME.next_step}",)
+    return (message(vars(NO_RUNTIME), names=("next_step",), between=" "),)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
+from .._core.message import message
 from .quorum import Quorum
 from .types import (
     BAD,
@@ -274,7 +275,4 @@ def _change(one: Object, part: str) -> str:
 
 
 def _note(finding: Object) -> str:
-    parts = [str(finding["cause"])]
-    if finding.get("next_step"):
-        parts.append(f"Next step: {finding['next_step']}")
-    return " ".join(parts)
+    return message(finding, names=("next_step",), between=" ")

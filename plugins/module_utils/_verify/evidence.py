@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.finding import Finding
+from .._core.finding import ERROR, INFO, WARNING, Finding, Subject
 from .._core.redact import redact
 from .types import LayerResult
 
@@ -27,19 +27,43 @@ def own_gpus(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ]
 
 
+def works(layer: str, proof: str, subject: str = "") -> LayerResult:
+    """Return the result of a layer that is ok."""
+    return LayerResult("", "", proof, severity=INFO, subject=Subject(part=subject), layer=layer)
+
+
+def failed(
+    layer: str,
+    code: str,
+    cause: str,
+    evidence: str = "",
+    next_step: str = "",
+    *,
+    names: Mapping[str, str] | None = None,
+    subject: str = "",
+) -> LayerResult:
+    """Return the result of a layer that is not ok."""
+    return from_finding(
+        layer, Finding(code, cause, evidence, next_step, names or {}), subject=subject
+    )
+
+
+def untried(
+    layer: str, code: str, cause: str, evidence: str = "", subject: str = ""
+) -> LayerResult:
+    """Return the result of a layer that was not tried."""
+    return from_finding(layer, Finding(code, cause, evidence), None, subject)
+
+
 def from_finding(
     layer: str, finding: Finding, ok: bool | None = False, subject: str = ""
 ) -> LayerResult:
-    return LayerResult(
-        layer,
-        ok,
-        finding.code,
-        finding.cause,
-        finding.evidence,
-        finding.next_step,
-        subject=subject,
-        names=finding.named().get("names", {}),
-    )
+    """Return the result of a layer that a finding is about.
+
+    :param ok: False for a layer that failed, None for one that was not tried.
+    """
+    own = {"severity": WARNING if ok is None else ERROR, "subject": Subject(part=subject)}
+    return LayerResult(**{**vars(finding), **own, "layer": layer})
 
 
 def count_of(count: int, noun: str) -> str:

@@ -17,7 +17,16 @@ from .._known_faults.common import driver_hangs, unlicensed_guest
 from .._known_faults.explain import explain, explain_one
 from .._known_faults.predicates import partial
 from .._toolkit.settings import faults, release_of
-from .evidence import LISTED_GPU, count_of, from_finding, own_gpus, shorten
+from .evidence import (
+    LISTED_GPU,
+    count_of,
+    failed,
+    from_finding,
+    own_gpus,
+    shorten,
+    untried,
+    works,
+)
 from .fabric import describe, fabric_fault
 from .judge_in_kernel import judge_in_kernel
 from .judge_runtime import judge_runtimes
@@ -44,11 +53,7 @@ def judge_node(
         return [result for result in others if _in(request, result.layer)]
     if not gpus and not request.gpus:
         cause = "No GPU is on this node's PCI bus: there is nothing to verify."
-        return [
-            LayerResult(layer, None, "no_gpu", cause)
-            for layer in NODE_LAYERS
-            if _in(request, layer)
-        ]
+        return [untried(layer, "no_gpu", cause) for layer in NODE_LAYERS if _in(request, layer)]
     found = [_pci(gpus, request)]
     module = _module(node, gpus, state, request)
     found.append(module)
@@ -68,9 +73,8 @@ def any_failed(results: Iterable[LayerResult]) -> bool:
 def _pci(gpus: Sequence[Mapping[str, Any]], request: Request) -> LayerResult:
     count = len(gpus)
     if request.gpus is not None and count != request.gpus:
-        return LayerResult(
+        return failed(
             PCI,
-            False,
             "gpu_count",
             f"{count_of(count, 'NVIDIA GPU')} on the PCI bus, and {request.gpus} should be there.",
             _addresses(gpus) or "no NVIDIA function on the bus",
@@ -83,7 +87,7 @@ def _pci(gpus: Sequence[Mapping[str, Any]], request: Request) -> LayerResult:
             others.setdefault(gpu["kernel_driver"], []).append(gpu)
     for driver, bound in others.items():
         return _unbound(driver, bound)
-    return LayerResult(PCI, True, proof=f"{count_of(count, 'GPU')} bound to the driver nvidia")
+    return works(PCI, f"{count_of(count, 'GPU')} bound to the driver nvidia")
 
 
 def _unbound(driver: str | None, gpus: Sequence[Mapping[str, Any]]) -> LayerResult:
@@ -103,7 +107,7 @@ def _unbound(driver: str | None, gpus: Sequence[Mapping[str, Any]]) -> LayerResu
         step = f"Block {driver} (blacklist {driver} in /etc/modprobe.d), rebuild the initramfs, "
         step += "reboot; the role nvidia_driver does it."
     evidence = f"/sys/bus/pci/devices/{gpus[0]['address']}/driver is {driver or 'missing'}"
-    return LayerResult(PCI, False, "gpu_not_bound", cause, evidence, step)
+    return failed(PCI, "gpu_not_bound", cause, evidence, step)
 
 
 def _module(
@@ -117,18 +121,16 @@ def _module(
         there = f"Driver {installed} is installed, but its" if installed else "NVIDIA's"
         step = "Run kubegpu.nodes.site for this node: role nvidia_driver "
         step += "loads it, or says why it cannot." if installed else "installs and loads it."
-        return LayerResult(
+        return failed(
             MODULE,
-            False,
             "driver_not_loaded",
             f"{there} kernel module is not loaded.",
             "/proc/driver/nvidia/version does not exist",
             step,
         )
     if installed and installed != loaded:
-        return LayerResult(
+        return failed(
             MODULE,
-            False,
             "pending_reboot",
             f"Driver {installed} is installed, but {loaded} is still loaded.",
             f"/proc/driver/nvidia/version says {loaded}",
@@ -136,25 +138,23 @@ def _module(
         )
     if userland and userland != loaded:
         mismatch = explain("Driver/library version mismatch", node)[0]
-        return LayerResult(
+        return failed(
             MODULE,
-            False,
             mismatch.code,
             mismatch.cause,
             f"module {loaded}, libraries {userland}",
             mismatch.next_step,
         )
     if request.driver and request.driver != loaded:
-        return LayerResult(
+        return failed(
             MODULE,
-            False,
             "other_driver",
             f"Driver {loaded} is loaded, and {request.driver} is expected.",
             f"/proc/driver/nvidia/version says {loaded}",
             "Run kubegpu.nodes.site for this node, or correct the expected version.",
         )
     kind = f", {driver['kernel_module']} modules" if driver["kernel_module"] else ""
-    return LayerResult(MODULE, True, proof=f"{loaded} is loaded{kind}")
+    return works(MODULE, f"{loaded} is loaded{kind}")
 
 
 def _nvml(
@@ -173,9 +173,8 @@ def _nvml(
         known = {device["address"] for device in devices}
         missing = [gpu for gpu in gpus if gpu["address"] not in known]
         lost = f"; missing: {_addresses(missing)}" if missing and None not in known else ""
-        return LayerResult(
+        return failed(
             NVML,
-            False,
             "gpu_missing_in_nvml",
             f"The driver counts {count_of(len(devices), 'GPU')}, and the PCI bus has {len(gpus)}.",
             f"NVML lists {', '.join(str(device['uuid']) for device in devices) or 'none'}{lost}",
@@ -191,10 +190,9 @@ def _nvml(
         return from_finding(NVML, licence)
     cuda = f", CUDA {nvml['cuda_version']}" if nvml["cuda_version"] else ""
     how = "pynvml" if node["python"]["pynvml"] is not None else "nvidia-smi"
-    return LayerResult(
+    return works(
         NVML,
-        True,
-        proof=f"{how} lists {count_of(len(devices), 'GPU')}, driver {nvml['driver_version']}{cuda}"
+        f"{how} lists {count_of(len(devices), 'GPU')}, driver {nvml['driver_version']}{cuda}"
         f"{describe(state.fabric)}{_licences(gpus)}",
     )
 
@@ -211,9 +209,8 @@ def _no_nvml(
 ) -> LayerResult:
     smi = state.smi
     if smi is None or smi.rc == 127:
-        return LayerResult(
+        return failed(
             NVML,
-            False,
             "nvidia_smi_missing",
             "The driver cannot be queried: this node has neither nvidia-smi nor the Python library "
             "pynvml.",
@@ -271,18 +268,16 @@ def _toolkit(
     if wrong is not None:
         return wrong
     if not runtime.ok:
-        return LayerResult(
+        return failed(
             TOOLKIT,
-            False,
             "toolkit_broken",
             f"{state.runtime_path} does not answer.",
             runtime.last_output(),
             "Install the packages of the container toolkit again.",
         )
     if state.config_exists and toolkit["config"] is None:
-        return LayerResult(
+        return failed(
             TOOLKIT,
-            False,
             "toolkit_config_invalid",
             "The toolkit's configuration cannot be read: containers will not start.",
             "/etc/nvidia-container-runtime/config.toml is not valid TOML",
@@ -308,13 +303,12 @@ def _toolkit(
         shown.append(f"CDI specification {spec['path']}{made}")
     else:
         shown.append("no CDI specification, and none is needed")
-    return LayerResult(TOOLKIT, True, proof="; ".join(shown))
+    return works(TOOLKIT, "; ".join(shown))
 
 
 def _no_toolkit(package: str | None, state: State) -> LayerResult:
-    return LayerResult(
+    return failed(
         TOOLKIT,
-        False,
         "toolkit_missing",
         f"The container toolkit {package} is installed, but its program {state.runtime_path} is "
         "not there."
@@ -337,9 +331,8 @@ def _wrong_settings(toolkit: Mapping[str, Any]) -> LayerResult | None:
     wrong = [fault.message for fault in found if fault.stops]
     if not wrong:
         return None
-    return LayerResult(
+    return failed(
         TOOLKIT,
-        False,
         "toolkit_config_invalid",
         f"In the toolkit's configuration {wrong[0]}: no container that NVIDIA's runtime starts "
         "runs.",
@@ -361,9 +354,8 @@ def _cdi(node: Mapping[str, Any], state: State, request: Request) -> LayerResult
         if not request.cdi and mode != "cdi":
             return None
         why = "the toolkit's mode is cdi" if mode == "cdi" else "one is required"
-        return LayerResult(
+        return failed(
             TOOLKIT,
-            False,
             "cdi_missing",
             "There is no CDI specification.",
             f"no nvidia.yaml in /etc/cdi and /var/run/cdi; {why}",
@@ -371,9 +363,8 @@ def _cdi(node: Mapping[str, Any], state: State, request: Request) -> LayerResult
         )
     made = spec["driver_version"]
     if loaded and made and made != loaded:
-        return LayerResult(
+        return failed(
             TOOLKIT,
-            False,
             "cdi_stale",
             f"The CDI specification was made for driver {made}, and {loaded} is loaded: containers "
             "that get their devices by CDI will not start.",
@@ -383,9 +374,8 @@ def _cdi(node: Mapping[str, Any], state: State, request: Request) -> LayerResult
     if state.cdi is None or state.cdi.rc == 127:
         return None
     if not state.cdi.ok or not _CDI_DEVICE.search(state.cdi.stdout):
-        return LayerResult(
+        return failed(
             TOOLKIT,
-            False,
             "cdi_invalid",
             f"The CDI specification {spec['path']} has no device of nvidia.com/gpu.",
             shorten(state.cdi.last_output()) or "nvidia-ctk cdi list names none",
@@ -399,9 +389,7 @@ def _in(request: Request, layer: str) -> bool:
 
 
 def _waits(layer: str, other: LayerResult) -> LayerResult:
-    return LayerResult(
-        layer, None, "waits", f"It depends on the layer {other.layer}, which failed."
-    )
+    return untried(layer, "waits", f"It depends on the layer {other.layer}, which failed.")
 
 
 def _addresses(gpus: Sequence[Mapping[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from .._hardware.vendors import DRIVERS, IN_KERNEL, NAMES, gpu_vendors
 from .._known_faults.drm import find_unbound, reported, vendor_gpus
 from .._known_faults.drm_devices import find_device_nodes, find_not_loaded, own_nodes
 from .._toolkit.amd_cdi_checks import stale
-from .evidence import count_of, from_finding
+from .evidence import count_of, failed, from_finding, untried, works
 from .types import DEVICES, MODULE, PCI, TOOLKIT, LayerResult, Request
 
 
@@ -43,11 +43,10 @@ def _toolkit(node: Mapping[str, Any], subject: str) -> list[LayerResult]:
     why = stale(spec["nodes"], spec["made_for"], toolkit["render_nodes"])
     if why is None:
         proof = f"AMD's toolkit {toolkit['version']}, {spec['path']} fits the devices"
-        return [LayerResult(TOOLKIT, True, proof=proof, subject=subject)]
+        return [works(TOOLKIT, proof, subject=subject)]
     return [
-        LayerResult(
+        failed(
             TOOLKIT,
-            False,
             "amd_cdi_outdated",
             f"The CDI specification of the AMD GPUs does not fit the node: {why}.",
             str(spec["path"]),
@@ -65,9 +64,8 @@ def _judge_vendor(
     module = _module(node, vendor, subject)
     if module.ok is False or pci.ok is False:
         first = pci if module.ok else module
-        devices = LayerResult(
+        devices = untried(
             DEVICES,
-            None,
             "waits",
             f"It depends on the layer {first.layer}, which failed.",
             subject=subject,
@@ -79,9 +77,8 @@ def _judge_vendor(
 def _pci(node: Mapping[str, Any], vendor: str, expected: int | None, subject: str) -> LayerResult:
     gpus = vendor_gpus(node, vendor)
     if expected is not None and len(gpus) != expected:
-        return LayerResult(
+        return failed(
             PCI,
-            False,
             "gpu_count",
             f"{count_of(len(gpus), f'{NAMES[vendor]} GPU')} on the PCI bus, and {expected} should "
             "be there.",
@@ -94,10 +91,9 @@ def _pci(node: Mapping[str, Any], vendor: str, expected: int | None, subject: st
     if unbound is not None:
         return from_finding(PCI, unbound, subject=subject)
     drivers = dict.fromkeys(str(gpu["kernel_driver"]) for gpu in gpus)
-    return LayerResult(
+    return works(
         PCI,
-        True,
-        proof=f"{count_of(len(gpus), 'GPU')} bound to the driver {' and '.join(drivers)}",
+        f"{count_of(len(gpus), 'GPU')} bound to the driver {' and '.join(drivers)}",
         subject=subject,
     )
 
@@ -115,7 +111,7 @@ def _module(node: Mapping[str, Any], vendor: str, subject: str) -> LayerResult:
         for name in DRIVERS[vendor]
         if name in node["kernel_drivers"]
     ]
-    return LayerResult(MODULE, True, proof=f"{' and '.join(loaded)} is loaded", subject=subject)
+    return works(MODULE, f"{' and '.join(loaded)} is loaded", subject=subject)
 
 
 def _devices(node: Mapping[str, Any], vendor: str, subject: str) -> LayerResult:
@@ -126,4 +122,4 @@ def _devices(node: Mapping[str, Any], vendor: str, subject: str) -> LayerResult:
         f"group {one['group']}, mode {one['mode']}" for one in own_nodes(node, vendor)
     )
     paths = ", ".join(one["path"] for one in own_nodes(node, vendor))
-    return LayerResult(DEVICES, True, proof=f"{paths} ({'; '.join(shown)})", subject=subject)
+    return works(DEVICES, f"{paths} ({'; '.join(shown)})", subject=subject)

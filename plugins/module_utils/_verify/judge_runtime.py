@@ -14,7 +14,16 @@ from .._core.finding import Finding
 from .._host.command import TIMED_OUT, Result
 from .._known_faults.common import NO_RUNTIME
 from .._known_faults.explain import explain_one
-from .evidence import LISTED_GPU, count_of, from_finding, own_gpus, shorten
+from .evidence import (
+    LISTED_GPU,
+    count_of,
+    failed,
+    from_finding,
+    own_gpus,
+    shorten,
+    untried,
+    works,
+)
 from .types import RUNTIME, ContainerRun, LayerResult, Request, RuntimeState, State
 
 # Codes of container failures that the driver's own layers report.
@@ -58,19 +67,18 @@ def _judge_runtime(
 ) -> LayerResult:
     name, handler = runtime.name, runtime.handler
     if runtime.idle:
-        return LayerResult(RUNTIME, None, "idle", runtime.idle, subject=name)
+        return untried(RUNTIME, "idle", runtime.idle, subject=name)
     for problem in node["problems"]:
         if problem["code"] in _CONFIG_PROBLEMS.get(name, ()):
             fields = {key: problem[key] for key in ("code", "cause", "evidence", "next_step")}
-            return LayerResult(RUNTIME, False, **fields, subject=name)
+            return failed(RUNTIME, **fields, subject=name)
     if runtime.fault is not None:
         return from_finding(RUNTIME, runtime.fault, subject=name)
     if runtime.listed is False and runtime.recorded:
         return _lost(runtime)
     if runtime.listed is False:
-        return LayerResult(
+        return failed(
             RUNTIME,
-            False,
             "handler_missing",
             f"{name} knows no handler {handler}.",
             f"{runtime.source} names {', '.join(runtime.handlers) or 'none'}",
@@ -92,16 +100,13 @@ def _judge_runtime(
     proofs = [one.proof for one in results]
     if not proofs:
         listed += "; no container was started"
-    return LayerResult(
-        RUNTIME, True, proof="; ".join(filter(None, (listed, *proofs))), subject=name
-    )
+    return works(RUNTIME, "; ".join(filter(None, (listed, *proofs))), subject=name)
 
 
 def _lost(runtime: RuntimeState) -> LayerResult:
     files = " and ".join(runtime.recorded)
-    return LayerResult(
+    return failed(
         RUNTIME,
-        False,
         "runtime_lost",
         f"{runtime.name} does not know the handler {runtime.handler} any more: this collection has "
         "configured it, and it was removed since.",
@@ -122,9 +127,8 @@ def _not_default(runtime: RuntimeState) -> LayerResult:
     else:
         who = "pods that name no RuntimeClass get no GPU, including the device plugin."
         step += f", or give the device plugin runtimeClassName: {handler}."
-    return LayerResult(
+    return failed(
         RUNTIME,
-        False,
         "not_default",
         f"{name}'s default is {runtime.default or 'runc'}, not {handler}: {who}",
         f"{runtime.source}: default {runtime.default or 'not set, which is runc'}",
@@ -145,9 +149,7 @@ def _container(
         return from_finding(RUNTIME, container.skipped, ok=ok, subject=runtime.name)
     result = container.result
     if result is None:
-        return LayerResult(
-            RUNTIME, None, "not_asked", "No container was started.", subject=runtime.name
-        )
+        return untried(RUNTIME, "not_asked", "No container was started.", subject=runtime.name)
     finding = _container_fault(node, container, result)
     if finding is None:
         command = " ".join(container.command)
@@ -161,20 +163,18 @@ def _container(
             proof += "" if container.devices == "all" else f" of {container.devices}"
         elif container.expect:
             proof += f": said {container.expect!r}"
-        return LayerResult(RUNTIME, True, proof=proof, subject=runtime.name)
+        return works(RUNTIME, proof, subject=runtime.name)
     if not driver_ok and finding.code in _OF_THE_DRIVER:
-        return LayerResult(
+        return untried(
             RUNTIME,
-            None,
             "needs_driver",
             "The container waits for the driver, whose own layers failed.",
             finding.evidence,
             subject=runtime.name,
         )
     if toolkit.ok is False and finding.code in ("container_failed", "runtime_missing"):
-        return LayerResult(
+        return untried(
             RUNTIME,
-            None,
             "needs_toolkit",
             "The container waits for the container toolkit, whose own layer failed.",
             finding.evidence,

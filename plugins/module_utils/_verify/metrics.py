@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._core.errors import KubegpuError
-from .._core.finding import Finding
 from .._exporter.data import (
     CONTAINER,
     CONTAINER_UNIT,
@@ -23,7 +22,7 @@ from .._exporter.data import (
 from .._exporter.page import dcgm_gpus, textfile_gpus
 from .._hardware.vendors import passed_through
 from .._host.reader import NodeReader
-from .evidence import count_of, from_finding, shorten
+from .evidence import count_of, failed, shorten, untried, works
 from .types import METRICS, LayerResult
 
 #: Reads a page with HTTP; raises KubegpuError.
@@ -86,7 +85,8 @@ def judge_metrics(node: Mapping[str, Any], page: Page | None) -> LayerResult:
     ]
     if stopped:
         unit = stopped[0].split()[0]
-        return _failed(
+        return failed(
+            METRICS,
             "exporter_not_running",
             f"The exporter ({method}) does not run.",
             "; ".join(stopped),
@@ -94,9 +94,8 @@ def judge_metrics(node: Mapping[str, Any], page: Page | None) -> LayerResult:
             "kubegpu.nodes.site with --tags monitoring.",
         )
     if page is None:
-        return LayerResult(
+        return untried(
             METRICS,
-            None,
             "page_not_read",
             f"The exporter ({method}) runs. Its page has TLS or a login (gpu_monitoring_web_config)"
             ", which this run does not know.",
@@ -109,14 +108,16 @@ def _judge_page(node: Mapping[str, Any], method: str, page: Page) -> LayerResult
     place = exporter["output"] or exporter["page"]
     service = _UNITS[method][-1].replace(".timer", ".service")
     if page.text is None:
-        return _failed(
+        return failed(
+            METRICS,
             "exporter_no_answer",
             f"The metrics of the exporter ({method}) cannot be read: {place}.",
             shorten(page.error),
             f"Check journalctl --unit {service}.",
         )
     if page.age > _OLD:
-        return _failed(
+        return failed(
+            METRICS,
             "metrics_old",
             f"The metrics in {place} are {page.age:.0f} seconds old.",
             "",
@@ -128,7 +129,8 @@ def _judge_page(node: Mapping[str, Any], method: str, page: Page) -> LayerResult
     # DCGM writes addresses in another form; its GPUs are counted.
     missing = sorted(wanted - shown) if method == TEXTFILE else []
     if missing or len(shown) < len(wanted):
-        return _failed(
+        return failed(
+            METRICS,
             "gpu_without_metrics",
             f"The exporter ({method}) has samples of {len(shown)} of {len(wanted)} GPUs.",
             f"missing: {', '.join(missing)}" if missing else "",
@@ -136,23 +138,20 @@ def _judge_page(node: Mapping[str, Any], method: str, page: Page) -> LayerResult
             "taken out (gpu_monitoring_expected_gpus) or is not driven. If all are there, DCGM "
             "does not support the others.",
         )
-    return LayerResult(METRICS, True, proof=f"{place} has samples of {count_of(len(shown), 'GPU')}")
+    return works(METRICS, f"{place} has samples of {count_of(len(shown), 'GPU')}")
 
 
 def _without(exporter: Mapping[str, Any]) -> LayerResult:
     others = [unit for unit, state in exporter["foreign_units"].items() if state]
     others += [EXPORTER_UNIT] if exporter["units"].get(EXPORTER_UNIT) else []
     if others:
-        return LayerResult(
-            METRICS, None, "foreign_exporter", f"{', '.join(others)} is not of this collection."
+        return untried(
+            METRICS, "foreign_exporter", f"{', '.join(others)} is not of this collection."
         )
-    return _failed(
+    return failed(
+        METRICS,
         "exporter_missing",
         "This collection has set up no exporter on this host.",
         "",
         "Run kubegpu.nodes.site with --tags monitoring; its table says why it leaves a host out.",
     )
-
-
-def _failed(code: str, cause: str, evidence: str, next_step: str) -> LayerResult:
-    return from_finding(METRICS, Finding(code, cause, evidence, next_step))

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._core.finding import ERROR, INFO, Finding
+
 if TYPE_CHECKING:
-    from .._core.finding import Finding
     from .._host.bounded import Hang
     from .._host.command import Result
     from .fabric import Fabric
@@ -119,27 +119,37 @@ class State:
 
 
 @dataclass(frozen=True)
-class LayerResult:
-    """Result of one layer.
+class LayerResult(Finding):
+    """The finding of one layer: an error if it failed, information with the proof if it is ok.
 
-    :param ok: None if the layer was not tested; then ``cause`` says why.
-    :param proof: what was shown of a layer that is ok, and how.
-    :param subject: the container runtime, in the layer ``runtime``; the vendor, on a node with
-        GPUs of two vendors.
+    A warning is that it was not tried, and why. Its subject is the container runtime, in the layer
+    ``runtime``; the vendor, on a node with GPUs of two vendors.
     """
 
-    layer: str
-    ok: bool | None
-    code: str = ""
-    cause: str = ""
-    evidence: str = ""
-    next_step: str = ""
-    proof: str = ""
-    subject: str = ""
-    #: The names in its texts.
-    names: Mapping[str, str] = field(default_factory=dict, compare=False)
+    layer: str = ""
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether the layer is ok; None if it was not tried."""
+        return {ERROR: False, INFO: True}.get(self.severity)
+
+    @property
+    def proof(self) -> str:
+        """What was shown of a layer that is ok, and how."""
+        return self.evidence if self.ok else ""
 
     def entry(self, node: str) -> dict[str, Any]:
         """Return the result as the module returns it."""
-        own = {"node": node, **{name: getattr(self, name) for name in self.__dataclass_fields__}}
-        return own if self.names else {name: own[name] for name in own if name != "names"}
+        names = self.named().get("names")
+        return {
+            "node": node,
+            "layer": self.layer,
+            "ok": self.ok,
+            "code": self.code,
+            "cause": self.cause,
+            "evidence": "" if self.ok else self.evidence,
+            "next_step": self.next_step,
+            "proof": self.proof,
+            "subject": self.subject.part,
+            **({"names": names} if names else {}),
+        }

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from .._core.errors import KubegpuError
+from .._core.message import message
 from .._facts.gather import gather
 from .._facts.runtimes import RuntimePaths
 from .._hardware.vgpu_licence import unlicensed
@@ -105,9 +106,7 @@ def _fetch(url: str) -> str:
 def failure_text(layers: list[dict[str, Any]]) -> str:
     """Return cause, evidence and next step of each layer that failed."""
     return "\n".join(
-        f"{one['layer']}: {one['cause']}\nSeen: {one['evidence']}\nNext step: {one['next_step']}"
-        for one in layers
-        if one["ok"] is False
+        message(one, head=f"{one['layer']}: {one['cause']}") for one in layers if one["ok"] is False
     )
 
 

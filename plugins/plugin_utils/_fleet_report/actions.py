@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
-    Subject,
+    SEVERITIES,
+    Finding,
     general_step,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import (
@@ -20,61 +22,51 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes imp
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import switch_on
 
-from .types import SEVERITIES, Action, Affected, Cause
-
-#: A cause with the host that has it; an empty name for none.
-Found = tuple[str, Cause]
+from .types import Action
 
 
-def make_actions(found: Iterable[Found], nodes: Mapping[str, str]) -> list[Action]:
+def make_actions(found: Iterable[Finding], nodes: Mapping[str, str]) -> list[Action]:
     """Return the actions: errors first, then what most nodes need.
 
-    Causes are equal if they have the same id, and next step and command differ in names only.
+    Findings are equal if they have the same code, and next step and command differ in names only.
 
     :param nodes: the name of the node in the cluster of each host.
     """
-    groups: dict[tuple[str, str, str, str], list[tuple[str, Cause, Fix]]] = {}
-    for host, cause in found:
-        fix = _fix(cause, host, nodes.get(host, ""))
-        step = general_step(cause.next_step, cause.template, cause.names)
-        groups.setdefault((cause.id, cause.severity, step, fix.general), []).append(
-            (host, cause, fix)
-        )
-    actions = [_action(step, group) for (_id, _severity, step, _fix), group in groups.items()]
-    return sorted(
-        actions,
-        key=lambda one: (SEVERITIES.index(one.severity), -_count(one), one.id, one.next_step),
-    )
+    groups: dict[tuple[str, str, str, str], list[tuple[Finding, Fix]]] = {}
+    for one in found:
+        fix = _fix(one, nodes.get(one.subject.host, ""))
+        step = general_step(one.next_step, one.template, one.details)
+        groups.setdefault((one.code, one.severity, step, fix.general), []).append((one, fix))
+    actions = [_action(step, group) for (_code, _severity, step, _fix), group in groups.items()]
+    return sorted(actions, key=_place)
 
 
-def _fix(cause: Cause, host: str, node: str) -> Fix:
-    """Return the command of a cause; only those of a diagnosis have names in it."""
-    plain = Fix(cause.fix.replace("{", "{{").replace("}", "}}"))
-    if not cause.confidence or not cause.fix:
+def _fix(one: Finding, node: str) -> Fix:
+    """Return the command of a finding; only those of a diagnosis have names in it."""
+    plain = Fix(one.fix.replace("{", "{{").replace("}", "}}"))
+    if not one.confidence or not one.fix:
         return plain
-    found = find_fix(cause.id, Subject(host, pod=cause.pod), cause.names, node)
-    switch = cause.names.get("switch", "")
+    found = find_fix(one.code, one.subject, one.details, node)
+    switch = one.details.get("switch", "")
     if not found.template:
         return plain
     return Fix(switch_on(switch, found.template), found.names) if switch else found
 
 
-def _count(action: Action) -> int:
-    return len({one.node or one.subject for one in action.nodes})
+def _place(action: Action) -> tuple[int, int, str, str]:
+    first = action.finding
+    count = len({one.subject.host or one.subject.place for one in action.found})
+    return SEVERITIES.index(first.severity), -count, first.code, first.next_step
 
 
-def _action(step: str, group: Sequence[tuple[str, Cause, Fix]]) -> Action:
-    causes = [cause for _host, cause, _fix in group]
-    first = causes[0]
-    steps = {one.next_step for one in causes}
-    return Action(
-        first.id,
-        first.severity,
+def _action(step: str, group: Sequence[tuple[Finding, Fix]]) -> Action:
+    found = tuple(one for one, _fix in group)
+    first = replace(
+        found[0],
         # What most of them say.
-        Counter(one.cause for one in causes).most_common(1)[0][0],
-        first.next_step if len(steps) == 1 else step,
-        fix_of_hosts([fix for _host, _cause, fix in group]),
-        first.confidence,
-        tuple(Affected(host, one.subject, one.cause, one.evidence) for host, one, _fix in group),
-        tuple(dict.fromkeys(text for one in causes for text in one.follows)),
+        cause=Counter(one.cause for one in found).most_common(1)[0][0],
+        next_step=found[0].next_step if len({one.next_step for one in found}) == 1 else step,
+        fix=fix_of_hosts([fix for _one, fix in group]),
+        follows=tuple(dict.fromkeys(text for one in found for text in one.follows)),
     )
+    return Action(first, found)

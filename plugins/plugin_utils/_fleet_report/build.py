@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.collection import COLLECTION
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
 
 from .actions import make_actions
 from .changes import find_changes
@@ -19,10 +20,12 @@ from .fleet import count_models, count_states, find_drift, make_sentence
 from .judge import diagnosed
 from .nodes import make_node
 from .texts import Hider, text
-from .types import SCHEMA, Others, Request, Source, Unseen
+from .types import SCHEMA, Action, Others, Request, Source, Unseen
 
 #: What two reports of one fleet can differ in although nothing has changed.
 _OF_THE_REPORT = ("generated", "previous", "changes")
+#: Texts of a finding in the JSON.
+_TEXTS = ("severity", "cause", "evidence", "next_step", "fix", "confidence")
 
 
 def build(
@@ -36,8 +39,8 @@ def build(
     nodes = sorted(map(make_node, sources), key=lambda node: node.name)
     hide = Hider(request.hide, sources)
     others = others or Others()
-    more = [(text(one.get("host")), diagnosed(one)) for one in others.findings]
-    found = [(node.name, cause) for node in nodes for cause in node.causes] + more
+    more = [diagnosed(one) for one in others.findings]
+    found = [_of(node.name, cause) for node in nodes for cause in node.causes] + more
     unseen = [Unseen(text(one.get("what")), text(one.get("why"))) for one in others.unseen]
     places = {text(source.name): source.node for source in sources}
     shown = hide([_json(node) for node in nodes])
@@ -49,7 +52,7 @@ def build(
         "generated": text(request.generated),
         "hidden": sorted(request.hide),
         "summary": {
-            "sentence": hide(make_sentence(nodes, [cause for _host, cause in more])),
+            "sentence": hide(make_sentence(nodes, more)),
             "nodes": len(nodes),
             "gpus": sum(len(node.gpus) for node in nodes),
             "models": count_models(nodes),
@@ -57,18 +60,40 @@ def build(
         },
         "previous": _json(compared),
         "changes": hide([_json(one) for one in changes]),
-        "actions": hide([_json(one) for one in make_actions(found, places)]),
+        "actions": hide([_action(one) for one in make_actions(found, places)]),
         "drift": hide([_json(one) for one in find_drift(nodes)]),
         "nodes": shown,
         "unseen": hide([_json(one) for one in unseen]),
     }
 
 
+def _of(host: str, cause: Finding) -> Finding:
+    return replace(cause, subject=replace(cause.subject, host=host))
+
+
+def _action(action: Action) -> dict[str, Any]:
+    """Return an action with its nodes; without one, it is for no node."""
+    nodes = [
+        {
+            "node": one.subject.host,
+            "subject": one.subject.place,
+            "cause": one.cause,
+            "evidence": one.evidence,
+        }
+        for one in action.found
+    ]
+    shown = {**_json(action.finding), "nodes": nodes}
+    return {name: one for name, one in shown.items() if name not in ("subject", "evidence")}
+
+
 def _json(value: Any) -> Any:
     """Return a dataclass as JSON values; dataclasses.asdict copies each text."""
+    if isinstance(value, Finding):
+        texts = {name: getattr(value, name) for name in _TEXTS}
+        place = value.subject.place
+        return {"id": value.code, "subject": place, **texts, "follows": list(value.follows)}
     if is_dataclass(value):
-        shown = (one.name for one in fields(value) if one.metadata.get("shown", True))
-        return {name: _json(getattr(value, name)) for name in shown}
+        return {one.name: _json(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):
         return {key: _json(one) for key, one in value.items()}
     if isinstance(value, tuple):

@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import INFO
+
 from .texts import mapping, sequence, text
-from .types import FAILED, INFO, NOT_KNOWN, PARTLY, READY, SCHEMA, UNKNOWN, Change, Previous
+from .types import FAILED, NOT_KNOWN, PARTLY, READY, SCHEMA, UNKNOWN, Change, Previous
 
 #: By what a GPU is known again, the best first.
 _IDENTITIES = ("uuid", "serial", "address")

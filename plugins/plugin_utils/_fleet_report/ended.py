@@ -8,6 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
+    ERROR,
+    INFO,
+    WARNING,
+    Finding,
+    Subject,
+    read_finding,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
     BAD,
     BLOCKED,
@@ -18,8 +26,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types impor
     UNREACHABLE,
 )
 
-from .texts import mapping, sequence, text, texts
-from .types import ERROR, FAILED, INFO, SEVERITIES, WARNING, Cause, Object, Source
+from .texts import mapping, of_message, sequence, text, texts
+from .types import FAILED, Object, Source
 
 _UPGRADE = "ansible-playbook kubegpu.nodes.upgrade"
 _ACCEPT = "ansible-playbook kubegpu.nodes.accept"
@@ -40,21 +48,14 @@ _ENDED = {
 _TOLD = (UNREACHABLE, ROLLED_BACK, NOT_STARTED)
 
 
-def _found(one: Object, run: str) -> Cause:
-    """Return the cause of a finding; what follows its first line is evidence."""
-    severity = text(one.get("severity"))
-    head, _line, rest = text(one.get("cause")).partition("\n")
-    return Cause(
-        text(one.get("code")) or f"{run}_failed",
-        severity if severity in SEVERITIES else ERROR,
-        head,
-        text(one.get("subject")) or run,
-        "\n".join(texts((one.get("evidence"), rest))),
-        text(one.get("next_step")),
-    )
+def _found(one: Object, run: str) -> Finding:
+    """Return the finding of a run; the cause of one can be the message of a failed task."""
+    subject = Subject(part=text(one.get("subject")) or run)
+    found = read_finding(one, text, subject, ERROR, f"{run}_failed")
+    return of_message(found, found.cause)
 
 
-def upgrade_causes(source: Source) -> list[Cause]:
+def upgrade_causes(source: Source) -> list[Finding]:
     """Return why the upgrade left the node otherwise than asked for."""
     outcome = text(source.upgrade.get("outcome"))
     if outcome not in BAD:
@@ -68,24 +69,24 @@ def upgrade_causes(source: Source) -> list[Cause]:
     if found and outcome not in _TOLD:
         return found
     because = "rolled_back_because" if outcome == ROLLED_BACK else "stopped"
-    ended = Cause(
+    ended = Finding(
         f"upgrade_{outcome}",
-        severity,
         _ENDED[outcome],
-        "upgrade",
         text(source.upgrade.get(because)),
         "Repair what the evidence or the other findings name, then run upgrade again.",
-        _UPGRADE,
+        severity=severity,
+        subject=Subject(part="upgrade"),
+        fix=_UPGRADE,
     )
     return [ended, *found]
 
 
-def acceptance_causes(source: Source) -> list[Cause]:
+def acceptance_causes(source: Source) -> list[Finding]:
     """Return what the tests of this run found, and that the node failed its last ones."""
     return [*_tested(source.acceptance), *_not_accepted(source)]
 
 
-def _tested(result: Object) -> list[Cause]:
+def _tested(result: Object) -> list[Finding]:
     untested = text(result.get("outcome")) in _UNTESTED
     found = [_found(one, "acceptance") for one in sequence(result.get("findings"))]
     found = [one for one in found if one.severity != INFO]
@@ -93,32 +94,32 @@ def _tested(result: Object) -> list[Cause]:
         found = [replace(one, severity=WARNING) for one in found]
     if untested and not found:
         found.append(
-            Cause(
+            Finding(
                 "not_tested",
-                WARNING,
                 "The node was not tested.",
-                "acceptance",
                 next_step="Run accept again.",
+                severity=WARNING,
+                subject=Subject(part="acceptance"),
                 fix=_ACCEPT,
             )
         )
     return found
 
 
-def _not_accepted(source: Source) -> list[Cause]:
+def _not_accepted(source: Source) -> list[Finding]:
     done = mapping((source.facts or {}).get("acceptance"))
     if not done or done.get("passed"):
         return []
     return [
-        Cause(
+        Finding(
             "not_accepted",
-            ERROR,
             f"The node failed the acceptance at the level {text(done.get('level'))} on "
             f"{text(done.get('at'))}.",
-            "acceptance",
             "; ".join(texts(sequence(done.get("causes")))),
             "Repair what the tests found, and run accept again.",
-            _ACCEPT,
+            severity=ERROR,
+            subject=Subject(part="acceptance"),
+            fix=_ACCEPT,
         )
     ]
 

@@ -10,17 +10,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import INFO, Finding
+
 from .types import (
     ATTENTION,
     FAILED,
-    INFO,
     NO_GPU,
     NOT_KNOWN,
     PARTLY,
     READY,
     STATES,
     UNKNOWN,
-    Cause,
     Drift,
     Node,
     Value,
@@ -73,7 +73,7 @@ def count_models(nodes: Sequence[Node]) -> list[dict[str, Any]]:
     return [{"product": product, "gpus": number} for product, number in ordered]
 
 
-def make_sentence(nodes: Sequence[Node], others: Sequence[Cause] = ()) -> str:
+def make_sentence(nodes: Sequence[Node], others: Sequence[Finding] = ()) -> str:
     """Return the one sentence that says how the fleet is.
 
     :param others: causes of pods, and of no node.

@@ -10,6 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
+    ERROR,
+    INFO,
+    SEVERITIES,
+    WARNING,
+    Finding,
+    Subject,
+    read_finding,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import VERIFIED
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import roots_of
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.observe import observe
@@ -22,19 +31,14 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 
 from .._report.drivers import RESTART, pending_text
 from .ended import acceptance_causes, accepted, upgrade_causes
-from .texts import mapping, sequence, text, texts
+from .texts import mapping, of_message, sequence, text, texts
 from .types import (
     ATTENTION,
-    ERROR,
     FAILED,
-    INFO,
     NO_GPU,
     PARTLY,
     READY,
-    SEVERITIES,
     UNKNOWN,
-    WARNING,
-    Cause,
     Object,
     Source,
 )
@@ -44,7 +48,7 @@ _SITE = "ansible-playbook kubegpu.nodes.site"
 _PARTLY = "partly read"
 
 
-def find_causes(source: Source) -> list[Cause]:
+def find_causes(source: Source) -> list[Finding]:
     """Return why a host is not as it should be, the worst first; what follows is folded in."""
     if source.facts is None:
         # The cluster may know of the node.
@@ -57,15 +61,15 @@ def find_causes(source: Source) -> list[Cause]:
         *_left(source),
     ]
     # The tests look at layers and health, too.
-    told = {(one.id, one.cause) for one in found}
-    found += [one for one in acceptance_causes(source) if (one.id, one.cause) not in told]
-    unique: dict[tuple[str, str, str], Cause] = {}
+    told = {(one.code, one.cause) for one in found}
+    found += [one for one in acceptance_causes(source) if (one.code, one.cause) not in told]
+    unique: dict[tuple[str, str, str], Finding] = {}
     for one in found:
-        unique.setdefault((one.id, one.subject, one.cause), one)
+        unique.setdefault((one.code, one.subject.place, one.cause), one)
     return sorted(unique.values(), key=lambda one: SEVERITIES.index(one.severity))
 
 
-def state(source: Source, causes: Sequence[Cause]) -> str:
+def state(source: Source, causes: Sequence[Finding]) -> str:
     """Return the state of a host: one of ``STATES``."""
     if source.facts is None:
         return UNKNOWN
@@ -79,66 +83,57 @@ def state(source: Source, causes: Sequence[Cause]) -> str:
     return ATTENTION if WARNING in severities else READY
 
 
-def _not_read(source: Source) -> Cause:
+def _not_read(source: Source) -> Finding:
     told = _told(source.failure)
-    return Cause(
+    return Finding(
         "not_read",
-        ERROR,
         "The node could not be read.",
-        evidence=" ".join(filter(None, (told.cause, told.evidence))) if told else "",
-        next_step=(told.next_step if told else "")
+        " ".join(filter(None, (told.cause, told.evidence))) if told else "",
+        (told.next_step if told else "")
         or "See that it runs and that Ansible reaches it (ansible NODE -m ping), then run again.",
+        severity=ERROR,
     )
 
 
-def _told(failure: Object) -> Cause | None:
+def _told(failure: Object) -> Finding | None:
     """Return the cause of a failed task.
 
     A failure that is not the collection's has a message only, whose first line is the cause.
     """
     if not failure:
         return None
-    head, _line, rest = text(failure.get("message")).partition("\n")
-    given = bool(text(failure.get("cause")))
     refused = bool(failure.get("refused"))
-    return Cause(
-        "refused" if refused else "run_failed",
-        WARNING if refused else ERROR,
-        text(failure.get("cause")) if given else head,
-        subject=text(failure.get("task")),
-        evidence=text(failure.get("evidence")) if given else rest,
-        next_step=text(failure.get("next_step")) if given else "",
-    )
+    found = read_finding(failure, text, Subject(part=text(failure.get("task"))))
+    if not found.cause:
+        found = of_message(found, failure.get("message"))
+    code, severity = ("refused", WARNING) if refused else ("run_failed", ERROR)
+    return replace(found, code=code, severity=severity)
 
 
-def _failure(source: Source) -> list[Cause]:
+def _failure(source: Source) -> list[Finding]:
     told = _told(source.failure)
     refusals = sequence(source.failure.get("refusals")) or sequence(source.plan.get("refusals"))
     if told and source.failure.get("refused") and refusals:
         # The task has joined their texts to one message.
-        return [
-            replace(_refusal(one, told.id), subject=text(one.get("part")) or told.subject)
-            for one in refusals
-        ]
+        return [_refusal(one, told.code, told.subject) for one in refusals]
     if told and source.verdict:
         # A diagnosis changes nothing: a part of the node was not read.
         told = replace(told, severity=WARNING)
     return [told] if told else []
 
 
-def _refusal(one: Object, code: str) -> Cause:
-    """Return the cause of a refused part or variable, whose severity is a warning."""
-    return Cause(
-        code,
-        WARNING,
-        text(one.get("cause")),
-        text(one.get("part")),
-        text(one.get("evidence")),
-        text(one.get("next_step")) or "Change the variables of this part, then plan again.",
-    )
+def _refusal(one: Object, code: str, whole: Subject) -> Finding:
+    """Return the cause of a refused part or variable, whose severity is a warning.
+
+    :param whole: what is refused if no part of it is named.
+    """
+    part = text(one.get("part"))
+    found = read_finding(one, text, Subject(part=part) if part else whole)
+    step = found.next_step or "Change the variables of this part, then plan again."
+    return replace(found, code=code, severity=WARNING, next_step=step)
 
 
-def _node_causes(source: Source) -> list[Cause]:
+def _node_causes(source: Source) -> list[Finding]:
     """Return what is wrong with the node itself: by its diagnosis, or by what was read."""
     if source.diagnosis is not None:
         # It has looked at layers, health and facts, and has left out what is no fault.
@@ -146,7 +141,7 @@ def _node_causes(source: Source) -> list[Cause]:
     return _judged(source)
 
 
-def _judged(source: Source) -> list[Cause]:
+def _judged(source: Source) -> list[Finding]:
     """Return the root causes as a diagnosis finds them, with what a node without one needs."""
     facts = source.facts or {}
     layers = source.layers or ()
@@ -166,9 +161,9 @@ def _judged(source: Source) -> list[Cause]:
     found = []
     for root in roots_of([host]):
         cause = diagnosed(root.to_json())
-        if cause.id not in told and not facts["gpus"]:
+        if cause.code not in told and not facts["gpus"]:
             continue
-        if cause.id not in told and cause.severity == ERROR and works:
+        if cause.code not in told and cause.severity == ERROR and works:
             # Only the facts say so, and the GPUs work all the same.
             cause = replace(cause, severity=WARNING)
         found.append(replace(cause, follows=texts(one.cause for one in root.folded)))
@@ -177,59 +172,44 @@ def _judged(source: Source) -> list[Cause]:
     return found
 
 
-def _no_driver(facts: Object, switches: Mapping[str, bool]) -> list[Cause]:
+def _no_driver(facts: Object, switches: Mapping[str, bool]) -> list[Finding]:
     """Return that no driver is loaded, where nothing says why."""
     if gpu_vendor(facts["gpus"]) == "none":
         return []
     name = switched_off("driver_not_loaded", facts, switches)
     step = "Run the playbook site, which installs it where it is asked to."
     return [
-        Cause(
+        Finding(
             "driver_not_loaded",
-            ERROR,
             "No driver is loaded for the GPUs.",
             next_step=f"{reason(name)} {step}" if name else step,
+            severity=ERROR,
             fix=f"{name}: true, then: {_SITE}" if name else _SITE,
         )
     ]
 
 
-def _partly(source: Source) -> list[Cause]:
+def _partly(source: Source) -> list[Finding]:
     """Return that not all of a host was read in which a diagnosis found nothing."""
     if source.verdict != _PARTLY or source.failure:
         return []
     unseen = (f"{text(one.get('what'))} ({text(one.get('why'))})" for one in source.unseen)
     return [
-        Cause(
+        Finding(
             "partly_read",
-            WARNING,
             "A part of the node could not be read, so that it is unknown whether it is ready.",
-            evidence="; ".join(texts(unseen)),
-            next_step="Give the run the rights or the connection that the evidence names, then run "
-            "diagnose again.",
+            "; ".join(texts(unseen)),
+            "Give the run the rights or the connection that the evidence names, then run diagnose "
+            "again.",
+            severity=WARNING,
         )
     ]
 
 
-def diagnosed(one: Object) -> Cause:
+def diagnosed(one: Object) -> Finding:
     """Return a root cause of a diagnosis."""
-    severity = text(one.get("severity"))
-    pod = text(one.get("pod"))
-    return Cause(
-        text(one.get("id")) or "diagnosed",
-        severity if severity in SEVERITIES else ERROR,
-        text(one.get("cause")),
-        # The report names the host in a field of its own.
-        f"pod {pod}" if pod else text(one.get("gpu")),
-        text(one.get("evidence")),
-        text(one.get("next_step")),
-        text(one.get("fix")),
-        text(one.get("confidence")),
-        texts(sequence(one.get("follows"))),
-        pod,
-        {text(name): text(value) for name, value in mapping(one.get("names")).items()},
-        text(one.get("template")),
-    )
+    subject = Subject(text(one.get("host")), text(one.get("gpu")), text(one.get("pod")))
+    return read_finding({**one, "code": one.get("id")}, text, subject, ERROR, "diagnosed")
 
 
 def needs_root(layer: Object, root: bool) -> bool:
@@ -247,11 +227,11 @@ def _driver_loaded(facts: Mapping[str, Any]) -> bool:
     return bool(mapping(facts.get("driver")).get("loaded") or facts.get("kernel_drivers"))
 
 
-def _plan(source: Source) -> list[Cause]:
+def _plan(source: Source) -> list[Finding]:
     """Return what the plan refuses, and that site would change the node."""
     plan = source.plan
     refused = () if source.failure.get("refused") else sequence(plan.get("refusals"))
-    found = [_refusal(one, "plan_refused") for one in refused]
+    found = [_refusal(one, "plan_refused", Subject()) for one in refused]
     changes = [
         change
         for step, change in zip(sequence(plan.get("steps")), sequence(plan.get("changes")))
@@ -259,19 +239,19 @@ def _plan(source: Source) -> list[Cause]:
     ]
     if changes and not source.applied:
         found.append(
-            Cause(
+            Finding(
                 "plan_differs",
-                INFO,
                 "The node differs from what its variables ask for.",
-                evidence="; ".join(texts(changes)),
-                next_step="Run the playbook site, or upgrade where pods use the GPUs.",
+                "; ".join(texts(changes)),
+                "Run the playbook site, or upgrade where pods use the GPUs.",
+                severity=INFO,
                 fix=_SITE,
             )
         )
     return found
 
 
-def _left(source: Source) -> list[Cause]:
+def _left(source: Source) -> list[Finding]:
     """Return what is left to be done on the node: a reboot, or the restart of a daemon."""
     found = []
     for one in source.pending:
@@ -279,12 +259,12 @@ def _left(source: Source) -> list[Cause]:
         what = f"restart of {text(one.get('daemon'))}" if restart else "reboot"
         verb = "Restart the daemon" if restart else "Reboot the node"
         found.append(
-            Cause(
+            Finding(
                 "restart_pending" if restart else "reboot_pending",
-                WARNING,
                 f"A {what} is pending: {text(one.get('reason'))}",
                 next_step=f"{verb} when nothing uses its GPUs; the playbook upgrade does it on "
                 "drained nodes.",
+                severity=WARNING,
             )
         )
     return found

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import titled
+
 from .words import STATE_WORDS, alike, by_node, inventory, limited, nothing
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
@@ -128,13 +130,7 @@ def _details(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
 def _cause(one: Mapping[str, Any]) -> str:
     subject = f" ({_text(one['subject'])})" if one["subject"] else ""
     parts = [f"- **{one['severity']}**{subject}: {_text(one['cause'])}"]
-    if one["evidence"]:
-        parts.append(f"Seen: {_text(one['evidence'])}")
-    if one["next_step"]:
-        parts.append(f"Next step: {_text(one['next_step'])}")
-    if one["fix"]:
-        parts.append(f"With: {_text(one['fix'])}")
-    parts += [f"Follows: {_text(text)}" for text in one["follows"]]
+    parts += [f"{title}: {_text(text)}" for title, text in titled(one)]
     return "<br>".join(parts)
 
 

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
+
 Object = Mapping[str, Any]
 
 #: Of the JSON. A report with another one is not compared.
 SCHEMA = "kubegpu.nodes/report/1"
-
-ERROR, WARNING, INFO = "error", "warning", "info"
-SEVERITIES = (ERROR, WARNING, INFO)
 
 #: States of a node, the worst first. Of one that was read in part, nothing bad was seen.
 FAILED, UNKNOWN, PARTLY = "failed", "unknown", "partly"
@@ -25,8 +24,6 @@ STATES = (FAILED, UNKNOWN, PARTLY, ATTENTION, READY, NO_GPU)
 #: A version that could not be read; it differs from no other one.
 NOT_KNOWN = "unknown"
 
-#: Of what the JSON of a report does not have.
-NOT_SHOWN = {"shown": False}
 #: What can be left out of a report, by the name of the GPU's value.
 HIDDEN = ("serial", "uuid", "address", "machine_id")
 
@@ -85,32 +82,6 @@ class Others:
 
     findings: tuple[Object, ...] = ()
     unseen: tuple[Object, ...] = ()
-
-
-@dataclass(frozen=True)
-class Cause:
-    """Why a node is not as it should be.
-
-    :param subject: the part of the node that it is about, such as a GPU's address.
-    :param fix: the command or the variables that fix it.
-    :param follows: what follows from it.
-    :param pod: the pod that it is about, with its namespace; empty for a part of the node.
-    :param names: the names in its texts.
-    :param template: the next step with these names in braces.
-    """
-
-    id: str
-    severity: str
-    cause: str
-    subject: str = ""
-    evidence: str = ""
-    next_step: str = ""
-    fix: str = ""
-    confidence: str = ""
-    follows: tuple[str, ...] = ()
-    pod: str = field(default="", metadata=NOT_SHOWN)
-    names: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=NOT_SHOWN)
-    template: str = field(default="", compare=False, metadata=NOT_SHOWN)
 
 
 @dataclass(frozen=True)
@@ -203,7 +174,7 @@ class Node:
     gpus: tuple[Gpu, ...] = ()
     place: Place | None = None
     layers: tuple[Layer, ...] = ()
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[Finding, ...] = ()
     decisions: tuple[Decision, ...] = ()
     notes: tuple[str, ...] = ()
     upgrade: str = ""
@@ -212,27 +183,11 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Affected:
-    """A node with a cause; without a name, it is the cause of no node."""
-
-    node: str
-    subject: str
-    cause: str
-    evidence: str
-
-
-@dataclass(frozen=True)
 class Action:
-    """What is to be done, with all nodes that need it."""
+    """What is to be done, with the findings of all nodes that need it."""
 
-    id: str
-    severity: str
-    cause: str
-    next_step: str
-    fix: str
-    confidence: str
-    nodes: tuple[Affected, ...]
-    follows: tuple[str, ...] = ()
+    finding: Finding
+    found: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)

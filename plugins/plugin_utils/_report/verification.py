@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import message
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS, PCI
 
 # Codes of untested layers for which other columns of the table show the reason.
@@ -75,7 +75,7 @@ def _row(
     row["causes"] = list(
         dict.fromkeys(
             [
-                *(_sentence(entry) for entry in failures),
+                *(_told(entry) for entry in failures),
                 *([missing] if not entries else []),
             ]
         )
@@ -87,7 +87,9 @@ def _row(
     row["notes"] = [
         *row["causes"],
         *dict.fromkeys(
-            f"{_place(entry)}: not tried. {_cause(entry)}"
+            message(
+                entry, head=f"{_place(entry)}: not tried. {entry['cause']}", names=("next_step",)
+            )
             for entry in untested
             if row.get(entry["layer"]) == _WORDS[None] and entry.get("code") not in _OBVIOUS
         ),
@@ -95,11 +97,6 @@ def _row(
     row["proof"] = [f"{_place(entry)}: {entry['proof']}" for entry in entries if entry.get("proof")]
     row["layers"] = [dict(entry) for entry in entries]
     return row
-
-
-def _cause(entry: Mapping[str, Any]) -> str:
-    step = f"\nNext step: {entry['next_step']}" if entry.get("next_step") else ""
-    return f"{entry['cause']}{step}".strip()
 
 
 def _any_ok(entries: Sequence[Mapping[str, Any]]) -> bool:
@@ -111,10 +108,5 @@ def _place(entry: Mapping[str, Any]) -> str:
     return f"{entry['layer']} ({subject})" if subject else str(entry["layer"])
 
 
-def _sentence(entry: Mapping[str, Any]) -> str:
-    parts = [f"{_place(entry)}: {entry.get('cause') or 'failed'}"]
-    if entry.get("evidence"):
-        parts.append(f"Seen: {entry['evidence']}")
-    if entry.get("next_step"):
-        parts.append(f"Next step: {entry['next_step']}")
-    return "\n".join(re.sub(r"\s+", " ", part).strip() for part in parts)
+def _told(entry: Mapping[str, Any]) -> str:
+    return message(entry, head=f"{_place(entry)}: {entry.get('cause') or 'failed'}", flat=True)

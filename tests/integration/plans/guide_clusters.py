@@ -34,12 +34,20 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.snapshot import take_snapshot
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
+    Subject,
+    read_finding,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Cluster
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.apply import Labeller, Settings
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_requests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.evidence import (
+    from_finding,
+    works,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LayerResult
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import cluster_rows
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
@@ -168,17 +176,21 @@ def judged(
     entries = build_result(snapshot, expected)["layers"]
     for maker in more:
         entries = [*entries, *maker(cluster, snapshot, expected)]
-    found = {name: [LayerResult(layer, True) for layer in ON_NODES] for name in facts}
+    found = {name: [works(layer, "") for layer in ON_NODES] for name in facts}
     for entry in entries:
-        values = {name: value for name, value in entry.items() if name != "node"}
-        found[entry["node"]].append(LayerResult(**values))
+        finding = read_finding(entry, lambda value: str(value or ""), Subject())
+        subject = str(entry["subject"])
+        layer = from_finding(entry["layer"], finding, entry["ok"], subject)
+        if entry["ok"]:
+            layer = works(entry["layer"], entry["proof"], subject)
+        found[entry["node"]].append(layer)
     return found
 
 
 def with_pods(found: Mapping[str, Sequence[LayerResult]]) -> dict[str, list[LayerResult]]:
     """Return the layers with a test pod that passed on each node whose GPUs are offered."""
     return {
-        name: [*layers, LayerResult("pod", True)] if all(one.ok for one in layers) else [*layers]
+        name: [*layers, works("pod", "")] if all(one.ok for one in layers) else [*layers]
         for name, layers in found.items()
     }
 

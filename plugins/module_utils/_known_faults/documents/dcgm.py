@@ -19,11 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..._core.finding import ERROR, INFO, WARNING, Finding
+from ..._core.finding import ERROR, INFO, WARNING, Finding, Subject
 from ..._core.printable import printable
 from ..rules.dcgm_errors import DCGM_ERRORS, MONITOR, NEXT_STEPS, SEVERITIES, UNKNOWN
 from .printed import find_object
-from .types import Judged
 
 Object = Mapping[str, Any]
 
@@ -46,7 +45,7 @@ class Diag:
     :param ran: whether any test that counts has a result.
     """
 
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[Finding] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     gpus: set[int] = field(default_factory=set)
     tested: set[int] = field(default_factory=set)
@@ -95,9 +94,9 @@ def read_tests(diag: Object, data: Object, level: int) -> Diag:
         for test in filter(None, category["tests"]):
             _read_test(seen, test, counts=first or not _of_software(category))
     if not seen.ran:
-        seen.judged.append(Judged(_nothing_tested(seen)))
+        seen.judged.append(_nothing_tested(seen))
     elif seen.skipped:
-        seen.judged.append(Judged(_some_skipped(seen), INFO, failed=False))
+        seen.judged.append(_some_skipped(seen))
     version = (data.get("metadata") or {}).get("version") or diag.get("version") or ""
     seen.version = str(version)
     return seen
@@ -113,6 +112,7 @@ def _nothing_tested(seen: Diag) -> Finding:
         "dcgmi diag tested no GPU: it skipped all of its tests of them.",
         f"skipped: {seen.reasons or 'no test was named'}",
         "See that DCGM supports these GPUs, that MIG is off, and that no other program uses them.",
+        severity=ERROR,
     )
 
 
@@ -122,6 +122,7 @@ def _some_skipped(seen: Diag) -> Finding:
         "dcgmi diag skipped tests: it does not have them for these GPUs, or a test before them "
         "failed.",
         seen.reasons,
+        severity=INFO,
     )
 
 
@@ -190,7 +191,7 @@ def _gpus(result: Object) -> set[int]:
     return {int(one) for one in _ID.findall(str(identity))}
 
 
-def _judged(test: str, result: Object, status: str, entries: Sequence[Object]) -> list[Judged]:
+def _judged(test: str, result: Object, status: str, entries: Sequence[Object]) -> list[Finding]:
     """Return a finding for each error of a result, or one for all where they have no number."""
     errors: dict[int | None, list[Object]] = {}
     for one in entries:
@@ -203,7 +204,7 @@ def _judged(test: str, result: Object, status: str, entries: Sequence[Object]) -
 
 def _error(
     test: str, result: Object, status: str, number: int | None, entries: Sequence[Object]
-) -> Judged:
+) -> Finding:
     texts = " ".join(dict.fromkeys(map(_text, entries)))
     identity = result.get("entity_id", result.get("gpu_id", result.get("gpu_ids", "")))
     subject = _subject(str(result.get("entity_group") or "GPU"), identity)
@@ -220,25 +221,20 @@ def _error(
     # ended the test of all.
     watched = action == MONITOR and bool(subject)
     severity = ERROR if status == _FAIL and not watched else WARNING
-    step = NEXT_STEPS[action]
-    evidence = printable(texts)[:_MOST]
-    if status == _FAIL:
-        finding = Finding(
-            "dcgm_failed",
-            printable(f"The test {test} of DCGM failed{where}{which}."),
-            evidence,
-            step,
-        )
-    else:
-        verb = "passed and warns" if status == _PASS else "warns"
-        finding = Finding(
-            "dcgm_warned",
-            printable(f"The test {test} of DCGM {verb}{where}{which}."),
-            evidence,
-            step,
-        )
-    return Judged(
-        finding, severity, printable(subject), number, name, action, failed=status == _FAIL
+    verb = {_FAIL: "failed", _PASS: "passed and warns"}.get(status, "warns")
+    names = {
+        "error_id": "" if number is None else str(number),
+        "error": name,
+        "action": action,
+    }
+    return Finding(
+        "dcgm_failed" if status == _FAIL else "dcgm_warned",
+        printable(f"The test {test} of DCGM {verb}{where}{which}."),
+        printable(texts)[:_MOST],
+        NEXT_STEPS[action],
+        {key: value for key, value in names.items() if value},
+        severity,
+        Subject(part=printable(subject)),
     )
 
 

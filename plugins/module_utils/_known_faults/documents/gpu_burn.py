@@ -13,11 +13,10 @@ written without line feeds, so that only the end of the output is kept; it has t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..._core.finding import Finding
+from ..._core.finding import ERROR, Finding, Subject
 from ..._core.printable import printable
-from .types import Judged
 
 _TESTED = re.compile(r"Tested (\d{1,5}) GPUs?:")
 _GPU = re.compile(r"^[ \t]*GPU (\d{1,5}): (\S+)", re.M)
@@ -72,7 +71,7 @@ class Burn:
     :param said: the end of its output.
     """
 
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[Finding, ...] = ()
     ended: bool = False
     ran: bool = False
     complete: int = 0
@@ -129,7 +128,7 @@ def _progress(text: str) -> list[_Gpu]:
     return []
 
 
-def _of_gpu(number: int, status: str, gpu: _Gpu, said: str) -> list[Judged]:
+def _of_gpu(number: int, status: str, gpu: _Gpu, said: str) -> list[Finding]:
     """Return what is wrong with a GPU; empty if it computed, and computed rightly."""
     seen = f"gpu_burn: GPU {number}: {status}, proc'd: {gpu.iterations}, errors: {gpu.errors}"
     if gpu.died:
@@ -155,7 +154,7 @@ def _of_gpu(number: int, status: str, gpu: _Gpu, said: str) -> list[Judged]:
         )
     else:
         return []
-    return [Judged(finding, subject=f"GPU {number}")]
+    return [replace(finding, severity=ERROR, subject=Subject(part=f"GPU {number}"))]
 
 
 def not_run(burn: Burn, how: str = "") -> Finding:
@@ -170,12 +169,13 @@ def not_run(burn: Burn, how: str = "") -> Finding:
         burn.said,
         "Run gpu_burn on the node: it needs the kernel compare.ptx that was built with it, and a "
         "driver for its CUDA. A burn has to be longer than the first calculation of a GPU takes.",
+        severity=ERROR,
     )
 
 
-def findings(text: str) -> list[Judged] | None:
+def findings(text: str) -> list[Finding] | None:
     """Return what a run says; None if the text is none."""
     if not _TESTED.search(text):
         return None
     burn = read_document(text)
-    return list(burn.judged) if burn.ran else [Judged(not_run(burn))]
+    return list(burn.judged) if burn.ran else [not_run(burn)]

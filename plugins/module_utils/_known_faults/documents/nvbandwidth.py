@@ -20,10 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..._core.finding import Finding
+from ..._core.finding import ERROR, Finding
 from ..._core.printable import printable
 from .printed import find_object
-from .types import Judged
 
 Object = Mapping[str, Any]
 #: Values by row and column.
@@ -49,7 +48,7 @@ class Bandwidth:
 
     cases: Mapping[str, Object] = field(default_factory=dict)
     error: str = ""
-    wrong: Judged | None = None
+    wrong: Finding | None = None
     version: str = ""
 
 
@@ -76,7 +75,7 @@ def _object(text: str) -> Object | None:
     return find_object(text, _ROOT) if f'"{_ROOT}"' in text else None
 
 
-def findings(text: str) -> list[Judged] | None:
+def findings(text: str) -> list[Finding] | None:
     """Return what a run says; None if the text is none."""
     run = read_document(text)
     if not run.cases and not run.error and run.wrong is None:
@@ -88,7 +87,7 @@ def findings(text: str) -> list[Judged] | None:
     return found
 
 
-def unmeasured(test: str, case: Object, said: str = "") -> Judged | None:
+def unmeasured(test: str, case: Object, said: str = "") -> Finding | None:
     """Return that a test has no values; None if it has them, or was waived.
 
     :param said: the error of the whole run.
@@ -124,7 +123,7 @@ def read_cells(matrix: Any) -> tuple[dict[tuple[int, int], float], list[str]]:
     return found, bad
 
 
-def _wrong_data(text: str, cases: Mapping[str, Any]) -> Judged | None:
+def _wrong_data(text: str, cases: Mapping[str, Any]) -> Finding | None:
     """Return the finding of data that arrived wrong; None if nothing says so."""
     told = "; ".join(str(one["error"]) for one in cases.values() if one.get("error"))
     text = f"{text}\n{told}"
@@ -145,38 +144,35 @@ def _wrong_data(text: str, cases: Mapping[str, Any]) -> Judged | None:
         where = "between the host and a GPU"
     else:
         where = "between GPUs, or between the host and a GPU"
-    return Judged(
-        Finding(
-            "nvbandwidth_wrong_data",
-            f"Data is corrupted in copies {where}: nvbandwidth read other data than it wrote.",
-            printable("; ".join((*tests, text[begin : begin + _MOST].strip()))),
-            "Keep work off this node. Check NVLink (nvidia-smi nvlink -e), at memory errors "
-            "(gpu_node_health), and at direct access between GPUs over PCI Express: IOMMU and ACS "
-            "can divert it (on bare metal ACS off, or iommu=pt). In a virtual machine, see that "
-            "its GPUs are of one partition of the fabric. Then accept the node again.",
-        )
+    return Finding(
+        "nvbandwidth_wrong_data",
+        f"Data is corrupted in copies {where}: nvbandwidth read other data than it wrote.",
+        printable("; ".join((*tests, text[begin : begin + _MOST].strip()))),
+        "Keep work off this node. Check NVLink (nvidia-smi nvlink -e), at memory errors "
+        "(gpu_node_health), and at direct access between GPUs over PCI Express: IOMMU and ACS "
+        "can divert it (on bare metal ACS off, or iommu=pt). In a virtual machine, see that "
+        "its GPUs are of one partition of the fabric. Then accept the node again.",
+        severity=ERROR,
     )
 
 
-def reported(said: str) -> Judged:
+def reported(said: str) -> Finding:
     """Return the error that a run reports."""
-    return Judged(
-        Finding(
-            "nvbandwidth_error",
-            "nvbandwidth reports an error, so that what it measured is not all.",
-            printable(said)[:_MOST],
-            "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
-        )
+    return Finding(
+        "nvbandwidth_error",
+        "nvbandwidth reports an error, so that what it measured is not all.",
+        printable(said)[:_MOST],
+        "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
+        severity=ERROR,
     )
 
 
-def failed(test: str, status: str, said: str) -> Judged:
+def failed(test: str, status: str, said: str) -> Finding:
     """Return that a test ended without its values."""
-    return Judged(
-        Finding(
-            "bandwidth_not_measured",
-            printable(f"The test {test} of nvbandwidth ended as {status}."),
-            printable(said)[:_MOST],
-            "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
-        )
+    return Finding(
+        "bandwidth_not_measured",
+        printable(f"The test {test} of nvbandwidth ended as {status}."),
+        printable(said)[:_MOST],
+        "Run nvbandwidth on the node, and check dmesg | grep -i -e NVRM -e Xid.",
+        severity=ERROR,
     )

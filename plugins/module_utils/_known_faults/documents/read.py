@@ -6,12 +6,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..._core.finding import Finding
 from . import dcgm, gpu_burn, nvbandwidth
 from .dcgm_table import read_table
-from .types import Judged
 
 # The JSON of the largest machines has less than a tenth of it.
 _MOST = 4 * 1024 * 1024
@@ -23,16 +20,10 @@ def of_documents(text: str) -> list[Finding]:
     text = text[-_MOST:]
     found = [*_of_diag(text), *(gpu_burn.findings(text) or ())]
     found += nvbandwidth.findings(text) or ()
-    return [_finding(one) for one in found[:_MOST_FINDINGS]]
+    return found[:_MOST_FINDINGS]
 
 
-def _of_diag(text: str) -> list[Judged]:
+def _of_diag(text: str) -> list[Finding]:
     diag = dcgm.read_document(text) if '"test_categories"' in text else None
     diag = diag or read_table(text)
     return list(diag.judged) if diag else []
-
-
-def _finding(one: Judged) -> Finding:
-    names = {"subject": one.subject, "error": one.error, "action": one.action}
-    details = {name: value for name, value in names.items() if value}
-    return replace(one.finding, severity=one.severity, details=details)

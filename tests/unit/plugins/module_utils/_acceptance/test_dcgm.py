@@ -15,6 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.dcgm imp
     judge_diag,
     read_diag,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.types import to_json
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.dcgm_errors import (
     DCGM_ERRORS,
 )
@@ -43,6 +44,13 @@ FOUR = {
     "warnings": [{"warning": "GPU 1 has bad\x1b memory", "error_id": 52, "error_severity": 2}],
 }  # fmt: skip
 THREE = {"gpu_id": "1", "status": "FAIL", "warnings": [{"warning": "GPU 1 has bad\x1b memory"}]}
+
+
+def number_of(found):
+    """Return DCGM's number of an error, as the result of the module has it."""
+    shown = to_json(found)
+    assert "names" not in shown and shown["subject"] == found.subject.place
+    return shown.get("error_id")
 
 
 def read(given, level=2):
@@ -82,20 +90,22 @@ def failed(number, severity=None, status="Fail"):
 )
 def test_the_severity_of_an_error_is_the_next_step(number, told, action, severity, step):
     (found,) = read(answer(diag(failed(number, told)))).judged
-    assert (found.error_id, found.action, found.severity) == (number, action, severity)
-    assert step in found.finding.next_step and f"(error {number}, {action})" in found.finding.cause
+    assert (number_of(found), found.details["action"], found.severity) == (number, action, severity)
+    assert step in found.next_step and f"(error {number}, {action})" in found.cause
 
 
 def test_a_test_that_warns_fails_nobody_and_says_so():
-    (found,) = read(answer(diag(failed(52, 2, "Warn")))).judged
-    assert (found.finding.code, found.severity, found.failed) == ("dcgm_warned", "warning", False)
+    warned = answer(diag(failed(52, 2, "Warn")))
+    (found,) = read(warned).judged
+    assert (found.code, found.severity) == ("dcgm_warned", "warning")
+    assert judge_diag(warned) == []
 
 
 def test_two_errors_of_a_gpu_are_two_findings():
     both = {**FOUR, "warnings": [{"warning": "a", "error_id": 52}, {"warning": "b", "error_id": 30},
                                  {"warning": "c", "error_id": 52}]}  # fmt: skip
     found = read(answer(diag(both))).judged
-    assert [(one.error_id, one.finding.evidence) for one in found] == [(52, "a c"), (30, "b")]
+    assert [(number_of(one), one.evidence) for one in found] == [(52, "a c"), (30, "b")]
 
 
 def test_what_was_skipped_is_told():
@@ -109,11 +119,11 @@ def test_what_was_skipped_is_told():
 def test_above_the_first_level_a_test_of_the_software_is_no_test_of_a_gpu(status):
     data = diag({"entity_id": 0, "status": status})
     (found,) = read(answer(data)).judged
-    assert (found.finding.code, found.severity) == ("dcgm_nothing_tested", "error")
+    assert (found.code, found.severity) == ("dcgm_nothing_tested", "error")
     assert [one.severity for one in read(answer(data), level=1).judged] == ["info"]
     data["DCGM Diagnostic"]["test_categories"].pop(0)
     (found,) = read(answer(data), level=1).judged
-    assert (found.finding.code, found.severity) == ("dcgm_nothing_tested", "error")
+    assert (found.code, found.severity) == ("dcgm_nothing_tested", "error")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +133,7 @@ def test_above_the_first_level_a_test_of_the_software_is_no_test_of_a_gpu(status
 def test_braces_of_others_do_not_hide_the_result(before, after):
     given = answer(diag(FOUR), before=before)
     given["stdout"] += after
-    assert [one.finding.code for one in read(given).judged] == ["dcgm_failed"]
+    assert [one.code for one in read(given).judged] == ["dcgm_failed"]
 
 
 def test_the_table_has_each_number_once():
@@ -134,7 +144,7 @@ def test_the_table_has_each_number_once():
 
 def test_a_text_in_the_place_of_warnings_is_one():
     (found,) = read(answer(diag({**THREE, "warnings": "one text"}))).judged
-    assert found.finding.evidence == "one text" and found.error_id is None
+    assert found.evidence == "one text" and number_of(found) is None
 
 
 @pytest.mark.parametrize("status", ["Pass", "Skip", "Not Run", "Warn"])
@@ -177,21 +187,21 @@ def recorded(name, **more):
 
 def test_a_test_that_passed_with_a_warning_says_so():
     (found,) = recorded("dcgm-284-pass-warning.json", gpus=1).judged
-    assert (found.finding.code, found.severity, found.subject) == (
+    assert (found.code, found.severity, found.subject.part) == (
         "dcgm_warned",
         "warning",
         "GPU 0",
     )
-    assert "passed and warns for GPU 0" in found.finding.cause and found.error_id == 5
-    assert found.finding.evidence.startswith("Couldn't allocate at least 75.0%")
+    assert "passed and warns for GPU 0" in found.cause and number_of(found) == 5
+    assert found.evidence.startswith("Couldn't allocate at least 75.0%")
 
 
 def test_an_error_of_no_gpu_is_told_once_with_its_number():
     (found,) = recorded("dcgm-summary-only.json", gpus=2).judged
-    assert (found.finding.code, found.severity, found.subject) == ("dcgm_failed", "error", "")
-    assert (found.error_id, found.action) == (34, "triage")
-    assert found.finding.evidence.startswith("The fabric manager is not running")
-    assert "nvidia-bug-report.sh" in found.finding.next_step
+    assert (found.code, found.severity, found.subject.part) == ("dcgm_failed", "error", "")
+    assert (number_of(found), found.details["action"]) == (34, "triage")
+    assert found.evidence.startswith("The fabric manager is not running")
+    assert "nvidia-bug-report.sh" in found.next_step
 
 
 FABRIC = {"warning": "fabric manager", "error_id": 108, "error_severity": 1}
@@ -232,9 +242,9 @@ def gpu(number, status, *warnings):
 )  # fmt: skip
 def test_the_summary_of_a_test_counts(data, expected):
     found = read(answer(data)).judged
-    assert [(o.finding.code, o.severity, o.subject, o.error_id) for o in found] == expected
+    assert [(o.code, o.severity, o.subject.part, number_of(o)) for o in found] == expected
     if "libcublas" in json.dumps(data):
-        assert any("libcublas" in one.finding.evidence for one in found)
+        assert any("libcublas" in one.evidence for one in found)
 
 
 @pytest.mark.parametrize(
@@ -258,13 +268,13 @@ def test_a_gpu_without_a_result_was_not_tested(results, gpus, codes):
     data = {"DCGM GPU Diagnostic": {
         "test_categories": [{"category": "Hardware", "tests": [test, None]}]}}  # fmt: skip
     found = read_diag(answer(data), level=2, timeout="t", otherwise="o", gpus=gpus)
-    assert [one.finding.code for one in found.judged] == codes
+    assert [one.code for one in found.judged] == codes
 
 
 def test_a_result_that_is_cut_is_none():
     text = json.dumps(diag(FOUR))
     (found,) = read({"rc": 226, "stdout": text[: len(text) - 20], "stderr": ""}).judged
-    assert found.finding.code == "dcgm_not_run"
+    assert found.code == "dcgm_not_run"
 
 
 def test_the_gate_of_the_upgrade_takes_no_skipped_test_for_a_pass():

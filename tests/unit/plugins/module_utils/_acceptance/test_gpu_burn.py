@@ -33,7 +33,7 @@ def end(*states, told=None):
 
 
 def codes(outcome):
-    return [one.finding.code for one in outcome.judged]
+    return [one.code for one in outcome.judged]
 
 
 def test_all_ok_is_no_finding():
@@ -42,8 +42,8 @@ def test_all_ok_is_no_finding():
 
 def test_a_faulty_gpu_fails_although_the_status_is_zero():
     (found,) = read_burn(end("OK", "FAULTY"), 0, "", 2).judged
-    assert found.finding.code == "gpu_burn_faulty" and found.subject == "GPU 1"
-    assert found.severity == "error" and "RMA" in found.finding.next_step
+    assert found.code == "gpu_burn_faulty" and found.subject.part == "GPU 1"
+    assert found.severity == "error" and "RMA" in found.next_step
 
 
 def test_the_progress_is_not_the_result():
@@ -61,8 +61,8 @@ def test_the_progress_is_not_the_result():
 )
 def test_without_the_end_of_all_gpus_the_node_fails(text, rc, code, words):
     found = read_burn(text, rc, "", 2)
-    assert codes(found) == [code] and words in found.judged[0].finding.cause
-    assert "\x1b" not in found.judged[0].finding.evidence
+    assert codes(found) == [code] and words in found.judged[0].cause
+    assert "\x1b" not in found.judged[0].evidence
 
 
 def recorded(name, gpus):
@@ -72,16 +72,16 @@ def recorded(name, gpus):
 
 def test_a_gpu_that_computed_nothing_is_no_pass():
     (found,) = recorded("burn-14-init.txt", 2)
-    assert (found.finding.code, found.severity, found.subject) == (
+    assert (found.code, found.severity, found.subject.part) == (
         "gpu_burn_no_work", "error", "GPU 0",
     )  # fmt: skip
-    assert "CUBLAS_STATUS_NOT_INITIALIZED" in found.finding.evidence
+    assert "CUBLAS_STATUS_NOT_INITIALIZED" in found.evidence
 
 
 def test_without_progress_nothing_was_tested():
     (found,) = recorded("burn-124-nothing.txt", 1)
-    assert (found.finding.code, found.severity) == ("gpu_burn_not_run", "error")
-    assert "no progress of any GPU" in found.finding.cause
+    assert (found.code, found.severity) == ("gpu_burn_not_run", "error")
+    assert "no progress of any GPU" in found.cause
 
 
 DIED = ["-1  (DIED!)", "0 "]
@@ -123,7 +123,7 @@ DIED = ["-1  (DIED!)", "0 "]
 )  # fmt: skip
 def test_the_progress_of_each_gpu_counts(text, expected):
     found = read_burn(text, 0, "", 2).judged
-    assert [(one.finding.code, one.subject) for one in found] == expected
+    assert [(one.code, one.subject.part) for one in found] == expected
     assert {one.severity for one in found} <= {"error"}
 
 

@@ -51,7 +51,7 @@ ALL = {"h2d": [["55.6", "54.9"]], "d2h": [["50.0", "51.0"]],
 
 
 def codes(outcome):
-    return [one.finding.code for one in outcome.judged]
+    return [one.code for one in outcome.judged]
 
 
 def test_the_least_of_each_gpu_is_kept():
@@ -66,13 +66,13 @@ def test_the_least_of_each_gpu_is_kept():
 
 def test_a_gpu_below_its_limit_fails_the_node():
     (found,) = read(document(**ALL), h2d=55, p2p=200).judged
-    assert (found.severity, found.subject) == ("error", "GPU 1")
-    assert "54.9 GB/s" in found.finding.cause and "at least 55" in found.finding.cause
-    assert "gpu_acceptance_thresholds.h2d" in found.finding.next_step
+    assert (found.severity, found.subject.part) == ("error", "GPU 1")
+    assert "54.9 GB/s" in found.cause and "at least 55" in found.cause
+    assert "gpu_acceptance_thresholds.h2d" in found.next_step
 
 
 def subjects(outcome):
-    return [one.subject for one in outcome.judged]
+    return [one.subject.part for one in outcome.judged]
 
 
 def test_a_slow_gpu_is_named_and_not_those_that_copy_to_it():
@@ -85,20 +85,20 @@ def test_a_slow_link_fails_the_node_and_blames_no_gpu():
     slow = [["N/A", "400", "90"], ["400", "N/A", "400"], ["400", "400", "N/A"]]
     found = read(document(p2p=slow), p2p=335)
     assert subjects(found) == ["Pair of GPU 0 and GPU 2"]
-    assert found.judged[0].severity == "error" and "90 GB/s" in found.judged[0].finding.cause
+    assert found.judged[0].severity == "error" and "90 GB/s" in found.judged[0].cause
     assert set(found.values["p2p"].values()) == {400}
     assert read(document(p2p=slow)).judged == ()
 
 
 def test_an_error_fails_the_node_beside_values_that_are_good():
     (found,) = read(document(**ALL, error="cudaMemcpy: no\x1b memory")).judged
-    assert (found.finding.code, found.severity) == ("nvbandwidth_error", "error")
-    assert "\x1b" not in found.finding.evidence
+    assert (found.code, found.severity) == ("nvbandwidth_error", "error")
+    assert "\x1b" not in found.evidence
 
 
 def test_only_a_waived_test_is_skipped():
     (found,) = read(document(**{**ALL, "p2p": None})).judged
-    assert "device_to_device_memcpy_read_ce of nvbandwidth ended as not run" in found.finding.cause
+    assert "device_to_device_memcpy_read_ce of nvbandwidth ended as not run" in found.cause
 
 
 def test_one_gpu_has_no_other_one():
@@ -129,8 +129,8 @@ def test_one_gpu_has_no_other_one():
 )
 def test_without_a_value_the_node_fails(text, rc, code, words):
     found = read(text, rc)
-    assert codes(found) == [code] and words in found.judged[0].finding.cause
-    assert found.judged[0].severity == "error" and "\x1b" not in found.judged[0].finding.evidence
+    assert codes(found) == [code] and words in found.judged[0].cause
+    assert found.judged[0].severity == "error" and "\x1b" not in found.judged[0].evidence
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_a_gpu_that_is_slower_than_its_twins_is_told():
     found = compare_twins(measured)
     assert list(found) == ["gpu2"]
     (one,) = found["gpu2"]
-    assert (one.severity, one.subject) == ("warning", "GPU 1")
-    assert "6 GB/s" in one.finding.cause and "median is 12" in one.finding.cause
+    assert (one.severity, one.subject.part) == ("warning", "GPU 1")
+    assert "6 GB/s" in one.cause and "median is 12" in one.cause
 
 
 def test_nine_tenths_of_the_median_is_enough():
@@ -178,10 +178,10 @@ def test_nine_tenths_of_the_median_is_enough():
 def test_wrong_data_is_called_corruption(name, where):
     """Outputs of a public report; SOURCES.md has their addresses."""
     found = read((RECORDED / name).read_text(), 1, gpus=2).judged[0]
-    assert (found.finding.code, found.severity) == ("nvbandwidth_wrong_data", "error")
-    assert f"Data is corrupted in copies {where}:" in found.finding.cause
-    assert found.finding.next_step.startswith("Keep work off this node.")
-    assert all(word in found.finding.next_step for word in ("NVLink", "IOMMU", "ACS", "memory"))
+    assert (found.code, found.severity) == ("nvbandwidth_wrong_data", "error")
+    assert f"Data is corrupted in copies {where}:" in found.cause
+    assert found.next_step.startswith("Keep work off this node.")
+    assert all(word in found.next_step for word in ("NVLink", "IOMMU", "ACS", "memory"))
 
 
 KERNEL = " Invalid value when checking the pattern at 0x7f0000000000\n Current offset : 0 \n"
@@ -201,7 +201,7 @@ KERNEL = " Invalid value when checking the pattern at 0x7f0000000000\n Current o
     ],
 )  # fmt: skip
 def test_wrong_data_is_found_wherever_a_release_prints_it(text, errors, where):
-    found = read(text, 0, errors, gpus=2).judged[0].finding
+    found = read(text, 0, errors, gpus=2).judged[0]
     assert found.code == "nvbandwidth_wrong_data" and where in found.cause
     assert "h_errorFlag" in found.evidence or "Invalid value" in found.evidence
 
@@ -216,12 +216,12 @@ def test_another_assertion_is_no_wrong_data():
 def test_a_gpu_without_a_value_was_not_measured():
     found = read(document(**ALL), gpus=3)
     assert codes(found) == ["bandwidth_incomplete", "bandwidth_incomplete"]
-    assert "measured 2 of 3 GPUs" in found.judged[0].finding.cause
+    assert "measured 2 of 3 GPUs" in found.judged[0].cause
 
 
 def test_gpus_without_a_pair_are_told():
     found = read(document(**{**ALL, "p2p": "Waived"}), gpus=2)
-    assert [(one.finding.code, one.severity) for one in found.judged] == [
+    assert [(one.code, one.severity) for one in found.judged] == [
         ("bandwidth_pairs_waived", "warning")
     ]
     assert read(document(), gpus=1).judged == ()

@@ -79,7 +79,7 @@ def test_a_toolkit_whose_program_is_gone_is_installed_again():
 @pytest.mark.parametrize("code", CAUSES)
 def test_a_reworded_text_changes_no_fix(code):
     names = {**DOTS, "vendor": "amd", "module": "xe", "run": "r1", "cordoned": "n1"}
-    one = Observed(code, NODE, ERROR, PLUGIN, "A cause.", "", "A step.", names=names)
+    one = Observed(code, "A cause.", "", "A step.", names, ERROR, NODE, source=PLUGIN)
     words = "the pod ml/other: modprobe i915; n9: it is cordoned; nvidia_device_plugin_config"
     other = replace(one, cause=f"Its program: {words}", evidence=words, next_step=words)
     (first,), (second,) = (find_roots([found]) for found in (one, other))

@@ -52,11 +52,12 @@ HOSTILE = (
 def saw(code, host_name="gpu1", gpu="", pod="", *, severity=ERROR, source=None, placed=False):
     layer = source or (CAUSES[code].layer if code in CAUSES else "gpu")
     subject = Subject(host_name, gpu, pod, placed)
-    return Observed(code, subject, severity, layer, f"{code} of {subject}.", "seen", "do it.")
+    cause = f"{code} of {subject}."
+    return Observed(code, cause, "seen", "do it.", {}, severity, subject, source=layer)
 
 
 def roots(*observed):
-    return {one.observed.code: set(one.follows) for one in find_roots(observed)}
+    return {one.code: set(one.follows) for one in find_roots(observed)}
 
 
 def test_the_table_is_whole():
@@ -108,17 +109,17 @@ def test_hosts_and_gpus_do_not_explain_each_other():
 def test_the_driver_s_answer_belongs_to_the_gpus_that_it_names():
     one, other = "0000:01:00.0", "0000:02:00.0"
     lost = saw("gpu_lost", gpu=one)
-    counted = replace(saw("gpu_missing_in_nvml"), names={"gpus": other})
+    counted = replace(saw("gpu_missing_in_nvml"), details={"gpus": other})
     assert set(roots(lost, counted)) == {"gpu_lost", "gpu_missing_in_nvml"}
     for gpus in (one, f"{other} {one}"):
-        named = replace(counted, names={"gpus": gpus})
+        named = replace(counted, details={"gpus": gpus})
         assert roots(lost, named) == {"gpu_lost": {"gpu_missing_in_nvml"}}
     # A text that looks as if it named one says nothing of it.
     told = replace(saw("gpu_missing_in_nvml"), evidence=f"missing: A10 at {other}")
     assert roots(lost, told) == {"gpu_lost": {"gpu_missing_in_nvml"}}
     # A kernel log names a GPU without its function.
     short = saw("gpu_lost", gpu="0000:01:00")
-    assert roots(short, replace(counted, names={"gpus": one})) == {
+    assert roots(short, replace(counted, details={"gpus": one})) == {
         "gpu_lost": {"gpu_missing_in_nvml"}
     }
     # A GPU that has worn out answers.
@@ -236,16 +237,16 @@ def test_what_nobody_knows_stays_visible():
 def test_one_finding_of_several_sources_has_the_evidence_of_all():
     rows = [replace(saw("nouveau_loaded"), evidence=text) for text in ("lsmod", "dmesg", "lsmod")]
     (one,) = find_roots(rows)
-    assert one.observed.evidence == "dmesg; lsmod"
+    assert one.evidence == "dmesg; lsmod"
     # What names the GPU says more than what does not.
     both = [saw("gpu_lost"), saw("gpu_lost", gpu="0000:01:00.0", severity=WARNING)]
     (one,) = find_roots(both)
-    assert (one.observed.subject.gpu, one.observed.severity) == ("0000:01:00.0", ERROR)
+    assert (one.subject.gpu, one.severity) == ("0000:01:00.0", ERROR)
 
 
 def test_the_worst_comes_first():
     found = find_roots([saw("pcie_width", severity=WARNING), saw("no_plugin"), saw("secure_boot")])
-    assert [one.observed.code for one in found] == ["secure_boot", "no_plugin", "pcie_width"]
+    assert [one.code for one in found] == ["secure_boot", "no_plugin", "pcie_width"]
 
 
 OBSERVED = st.builds(

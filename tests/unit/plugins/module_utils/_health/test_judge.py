@@ -81,10 +81,8 @@ def test_a_driver_that_is_not_loaded_and_blocked(vendor, module, driver, bound, 
         blocked={module: [setting]},
     )  # fmt: skip
     found = judge(seen, Request())
-    assert [one.finding.code for one in found] == (["module_blocked"] if expected else [])
-    assert all(
-        f"/etc/modprobe.d/a.conf: blacklist {module}" in one.finding.evidence for one in found
-    )
+    assert [one.code for one in found] == (["module_blocked"] if expected else [])
+    assert all(f"/etc/modprobe.d/a.conf: blacklist {module}" in one.evidence for one in found)
 
 
 def test_a_card_for_the_screen_whose_driver_is_blocked_is_no_fault_of_a_node_with_nvidia_gpus():
@@ -97,7 +95,7 @@ def test_a_card_for_the_screen_whose_driver_is_blocked_is_no_fault_of_a_node_wit
 def found(one, **options):
     """Return severity and code of each finding, by address."""
     return [
-        (finding.severity, finding.finding.code, finding.address, finding.xids)
+        (finding.severity, finding.code, finding.subject.gpu, finding.seen.xids)
         for finding in judge(one, Request(**options))
     ]
 
@@ -150,9 +148,9 @@ VALUES = [
 @pytest.mark.parametrize(("changed", "severity", "code"), VALUES)
 def test_each_value(changed, severity, code):
     finding = only(node(answer=smi(smi_gpu(**changed))))
-    assert (finding.severity, finding.finding.code, finding.address) == (severity, code, A100)
-    assert finding.finding.cause and finding.finding.evidence and finding.finding.next_step
-    assert "{" not in finding.finding.cause
+    assert (finding.severity, finding.code, finding.subject.gpu) == (severity, code, A100)
+    assert finding.cause and finding.evidence and finding.next_step
+    assert "{" not in finding.cause
 
 
 @pytest.mark.parametrize(
@@ -178,7 +176,7 @@ def test_thresholds_of_the_user():
     one = node(answer=smi(smi_gpu(remapped_row_unc="20", **{"volatile/dram_uncorrectable": "1"})))
     limits = {"remapped_rows": 10, "ecc_uncorrected": None}
     assert found(one, thresholds=limits) == [("error", "row_remap_many", A100, ())]
-    assert "more than 10" in only(one, thresholds=limits).finding.cause
+    assert "more than 10" in only(one, thresholds=limits).cause
 
 
 @pytest.mark.parametrize(
@@ -194,7 +192,7 @@ def test_thresholds_of_the_user():
 def test_values_of_sysfs_of_any_vendor(values, code, vendor):
     card = PciGpu(OTHER, vendor, None, "x", values=values)
     finding = only(Node((card,), Smi("not_asked")))
-    assert (finding.finding.code, finding.address) == (code, OTHER)
+    assert (finding.code, finding.subject.gpu) == (code, OTHER)
 
 
 def test_corrected_errors_on_the_bus_are_judged_only_if_asked_for():
@@ -224,15 +222,15 @@ HANG = Hang("nvidia-smi", 42, 60.0, "D", "os_acquire_rwlock", True)
 
 def test_a_driver_that_hangs():
     finding = only(node(answer=Smi("hung", driver="590.44.01", hang=HANG)))
-    assert (finding.severity, finding.finding.code) == ("error", "driver_hangs")
-    assert finding.finding.evidence == (
+    assert (finding.severity, finding.code) == ("error", "driver_hangs")
+    assert finding.evidence == (
         "nvidia-smi (pid 42): no answer in 60 s, state D, waits in os_acquire_rwlock, is still "
         "there after SIGKILL"
     )
     with_xids = node((1, xid(119)), answer=Smi("hung", driver="590.44.01", hang=HANG))
     first, second = judge(with_xids, Request())
-    assert "Xids since boot: 119" in first.finding.evidence
-    assert second.finding.code == "gsp_timeout"
+    assert "Xids since boot: 119" in first.evidence
+    assert second.code == "gsp_timeout"
 
 
 @pytest.mark.parametrize(
@@ -261,8 +259,8 @@ def test_a_driver_that_hangs():
 )  # fmt: skip
 def test_what_nvidia_smi_as_a_whole_shows(answer, code, severity):
     finding = only(node(answer=answer))
-    assert (finding.finding.code, finding.severity) == (code, severity)
-    assert finding.finding.next_step
+    assert (finding.code, finding.severity) == (code, severity)
+    assert finding.next_step
 
 
 # ---- Xids
@@ -290,9 +288,9 @@ def test_what_nvidia_smi_as_a_whole_shows(answer, code, severity):
 )
 def test_the_table_of_xids_decides(number, severity, code):
     finding = only(node((1, xid(number))))
-    assert (finding.severity, finding.finding.code) == (severity, code)
-    assert (finding.address, finding.xids, finding.count) == (A100, (number,), 1)
-    assert finding.finding.next_step and xid(number) in finding.finding.evidence
+    assert (finding.severity, finding.code) == (severity, code)
+    assert (finding.subject.gpu, finding.seen.xids, finding.seen.count) == (A100, (number,), 1)
+    assert finding.next_step and xid(number) in finding.evidence
 
 
 def test_the_vocabulary_is_that_of_the_known_errors():
@@ -306,15 +304,15 @@ def test_an_entry_of_the_user_counts():
     table = xid_table({63: "error", 31: {"severity": "warning", "action": "reset"}})
     one = node((1, xid(63)), (500, xid(31)))
     first, second = judge(one, Request(xids=table))
-    assert (first.severity, first.finding.code) == ("error", "row_remap_pending")
-    assert second.severity == "warning" and "reset the GPU" in second.finding.next_step
+    assert (first.severity, first.code) == ("error", "row_remap_pending")
+    assert second.severity == "warning" and "reset the GPU" in second.next_step
 
 
 def test_a_fault_of_a_program_from_several_programs_points_to_the_gpu():
     one = node((1, xid(31, name="python")), (900, xid(31, name="train")))
     finding = only(one)
-    assert finding.severity == "warning" and "python, train" in finding.finding.cause
-    assert "dcgmi diag" in finding.finding.next_step
+    assert finding.severity == "warning" and "python, train" in finding.cause
+    assert "dcgmi diag" in finding.next_step
     assert only(node((1, xid(31, name="a")), (2, xid(31, name="a")))).severity == "info"
 
 
@@ -332,17 +330,17 @@ def test_what_follows_another_xid_belongs_to_it():
 
 def test_what_the_driver_says_later_overrides_the_next_step():
     finding = only(node((10, xid(119)), (11, recovery("Node Reboot Required"))))
-    assert finding.xids == (119, 154) and "node reboot required" in finding.finding.next_step
-    assert "Node Reboot Required" in finding.finding.evidence
+    assert finding.seen.xids == (119, 154) and "node reboot required" in finding.next_step
+    assert "Node Reboot Required" in finding.evidence
     earlier = judge(node((10, recovery("GPU Reset Required")), (5000, xid(119))), Request())
-    assert {one.xids for one in earlier} == {(154,), (119,)}
+    assert {one.seen.xids for one in earlier} == {(154,), (119,)}
 
 
 def test_the_driver_raises_what_is_no_error_by_itself():
     finding = only(node((10, xid(31)), (11, recovery("GPU Reset Required"))))
-    assert (finding.severity, finding.xids) == ("error", (31, 154))
+    assert (finding.severity, finding.seen.xids) == ("error", (31, 154))
     two = judge(node((10, xid(31)), (10, xid(95)), (11, recovery("GPU Reset Required"))), Request())
-    assert [(one.severity, one.xids) for one in two] == [("error", (95, 154)), ("info", (31,))]
+    assert [(one.severity, one.seen.xids) for one in two] == [("error", (95, 154)), ("info", (31,))]
 
 
 def test_the_driver_alone():
@@ -376,7 +374,7 @@ def test_earlier_boots_are_history_and_repetition_is_told():
     assert found(node(past=[(-50, xid(31))])) == []
     twice = node(past=[(-50, xid(79, FALLEN))], more=events((-90, xid(79, FALLEN)), boot=-2))
     assert found(twice) == [("warning", "xid_again", A100, (79,))]
-    assert "in 2 boots" in only(twice).finding.cause
+    assert "in 2 boots" in only(twice).cause
     now = node((1, xid(79, FALLEN)), past=[(-50, xid(79, FALLEN))])
     assert [row[:2] for row in found(now)] == [("error", "gpu_lost"), ("warning", "xid_again")]
 
@@ -384,9 +382,9 @@ def test_earlier_boots_are_history_and_repetition_is_told():
 def test_state_and_event_of_one_code_are_one_finding():
     one = node((10, xid(63)), answer=smi(smi_gpu(remapped_row_pending="Yes")))
     finding = only(one)
-    assert (finding.severity, finding.xids, finding.count) == ("warning", (63,), 1)
-    assert "remapped_rows.pending is yes" in finding.finding.evidence
-    assert xid(63) in finding.finding.evidence
+    assert (finding.severity, finding.seen.xids, finding.seen.count) == ("warning", (63,), 1)
+    assert "remapped_rows.pending is yes" in finding.evidence
+    assert xid(63) in finding.evidence
 
 
 @pytest.mark.parametrize(
@@ -475,9 +473,7 @@ def test_a_guest_whose_driver_the_host_refuses():
     assert set(rows) == {"vgpu_driver_incompatible", "no_devices"}
     assert rows["vgpu_driver_incompatible"] == ("error", "vgpu_driver_incompatible", A100, (78,))
     step = next(
-        row.finding.next_step
-        for row in judge(one, Request())
-        if row.finding.code == "vgpu_driver_incompatible"
+        row.next_step for row in judge(one, Request()) if row.code == "vgpu_driver_incompatible"
     )
     assert "GRID guest driver of the host's branch" in step and "seat" not in step
     # Another GPU that does not start has another cause.
@@ -489,15 +485,15 @@ def test_a_guest_whose_driver_the_host_refuses():
 
 def test_another_text_of_xid_78():
     finding = only(node((1, f"NVRM: Xid (PCI:{A100[:-2]}): 78, pid=1, vGPU start failed")))
-    assert finding.finding.code == "xid"
-    assert "compare its driver with the host's" in finding.finding.next_step
+    assert finding.code == "xid"
+    assert "compare its driver with the host's" in finding.next_step
 
 
 @pytest.mark.parametrize("text", ["GPU requires reset", "GPU is lost", "ERR!", "[GPU is lost]"])
 def test_a_text_that_shows_a_fault_is_no_value(text):
     names = ("current_ecc", "pending_ecc", "current_mig", "fabric/state", "fabric/status")
     fault = only(node(answer=smi(smi_gpu(**dict.fromkeys(names[:-1], text)))))
-    assert fault.finding.code in ("recovery_action", "gpu_lost", "gpu_values_unreadable")
+    assert fault.code in ("recovery_action", "gpu_lost", "gpu_values_unreadable")
     values = smi(smi_gpu(**dict.fromkeys(names, text), gpu_recovery_action=text)).gpus[0].values
     assert values["ecc"]["mode"] is values["mig"]["mode"] is values["fabric"]["state"] is None
     assert values["recovery"]["action"] is None
@@ -519,7 +515,7 @@ def test_flags_of_the_fabric_without_a_summary(name, bad, words, named):
     text = named[0] if bad else named[1]
     one = node(answer=smi(smi_gpu(values={**values, f"fabric/health/{name}": text})))
     assert [row[:2] for row in found(one)] == ([("warning", "fabric_degraded")] if bad else [])
-    assert words in "".join(row.finding.evidence for row in judge(one, Request()))
+    assert words in "".join(row.evidence for row in judge(one, Request()))
 
 
 def test_libraries_of_another_version():
@@ -529,8 +525,8 @@ def test_libraries_of_another_version():
         (1, "NVRM: this kernel module has the version 580.82.07."),
     ]
     finding = only(node(*lines))
-    assert (finding.severity, finding.finding.code) == ("info", "driver_library_mismatch")
-    assert "train" in finding.finding.cause and "580.95.05" in finding.finding.cause
+    assert (finding.severity, finding.code) == ("info", "driver_library_mismatch")
+    assert "train" in finding.cause and "580.95.05" in finding.cause
 
 
 def test_messages_of_other_drivers_and_hung_tasks():
@@ -573,7 +569,7 @@ def test_what_people_had_with_other_drivers(name, driver, serves, severity, code
     log.close()
     judged = judge(Node((gpu,), Smi("not_asked"), log.events()), Request())
 
-    told = [(one.severity, one.finding.code) for one in judged]
+    told = [(one.severity, one.code) for one in judged]
     assert (severity, code) in told
     assert not {"kernel_driver_errors", "drm_ring_timeout"} & {one for _severity, one in told}
 
@@ -583,9 +579,9 @@ def test_an_xid_of_several_jobs_on_one_part_of_a_gpu_points_to_the_gpu():
     text = (REPORTS.parent / "xids" / "nvs270-13-repeat.txt").read_text(encoding="utf-8")
     lines = [(number, line.partition("] ")[2]) for number, line in enumerate(text.splitlines(), 1)]
     finding = only(node(*lines))
-    assert (finding.severity, finding.xids) == ("warning", (13,))
-    assert "processes or more had it, all of them in GPC 3, TPC 1" in finding.finding.cause
-    assert "dcgmi diag" in finding.finding.next_step
+    assert (finding.severity, finding.seen.xids) == ("warning", (13,))
+    assert "processes or more had it, all of them in GPC 3, TPC 1" in finding.cause
+    assert "dcgmi diag" in finding.next_step
 
     one_job = [(number, re.sub(r"pid=\d+", "pid=7", line)) for number, line in lines]
     assert only(node(*one_job)).severity == "info"

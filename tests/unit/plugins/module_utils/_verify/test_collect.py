@@ -109,7 +109,9 @@ def test_a_handler_that_this_collection_has_configured_and_that_is_gone(tmp_path
     }
     seen = State(runtimes=tuple(runtimes(probe, facts(**gone)).values()))
     results = judge_node(facts(**gone), seen)
-    lost = {one.subject: one.code for one in results if one.layer == "runtime" and one.ok is False}
+    lost = {
+        one.subject.part: one.code for one in results if one.layer == "runtime" and one.ok is False
+    }
     assert lost == ({} if there else dict.fromkeys(("containerd", "docker"), "runtime_lost"))
 
 

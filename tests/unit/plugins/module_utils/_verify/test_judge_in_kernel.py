@@ -171,10 +171,10 @@ def test_two_vendors_each_with_its_layers():
     facts["kernel_drivers"] = {}
     facts["device_nodes"] = amd["device_nodes"]
     results = judge_node(facts, state(), Request())
-    pci = {one.subject: one for one in results if one.layer == "pci"}
+    pci = {one.subject.part: one for one in results if one.layer == "pci"}
     assert pci[""].proof == "1 GPU bound to the driver nvidia"
     assert pci["AMD"].proof == "1 GPU bound to the driver amdgpu"
-    module = {one.subject: one.ok for one in results if one.layer == "module"}
+    module = {one.subject.part: one.ok for one in results if one.layer == "module"}
     assert module == {"": True, "AMD": False}
 
 

@@ -31,7 +31,7 @@ def test_no_runtime():
 
 def test_a_handler_that_is_not_there():
     result = fault("runtime", what=state(runtimes=(runtime(listed=False, handlers=("runc",)),)))
-    assert (result.code, result.subject) == ("handler_missing", "containerd")
+    assert (result.code, result.subject.part) == ("handler_missing", "containerd")
     assert result.evidence == "crictl info names runc"
 
 
@@ -48,9 +48,12 @@ def test_s11_each_runtimes_default_is_its_own():
     docker = runtime(name="docker", source="docker info")
     both = state(runtimes=(runtime(default="nvidia"), docker))
     runtimes = judge_node(working(), both, Request(default=("containerd",)))[-2:]
-    assert [(one.subject, one.ok) for one in runtimes] == [("containerd", True), ("docker", True)]
+    assert [(one.subject.part, one.ok) for one in runtimes] == [
+        ("containerd", True),
+        ("docker", True),
+    ]
     result = judge_node(working(), both, Request(default=("containerd", "docker")))[-1]
-    assert (result.subject, result.code) == ("docker", "not_default")
+    assert (result.subject.part, result.code) == ("docker", "not_default")
     assert "nvidia_container_toolkit_docker_set_default: true" in result.next_step
     assert "device plugin" not in result.cause + result.next_step
 
@@ -140,6 +143,6 @@ def test_each_runtime_has_a_verdict_of_its_own():
     found = [
         one for one in judge_node(working(), state(runtimes=runtimes)) if one.layer == "runtime"
     ]
-    assert [(one.subject, one.ok) for one in found] == [
+    assert [(one.subject.part, one.ok) for one in found] == [
         ("containerd", True), ("docker", False), ("x", None),
     ]  # fmt: skip

@@ -96,12 +96,9 @@ def test_the_variable_stands_where_the_command_is(fix, expected):
 
 def test_an_action_of_several_hosts_has_the_variable():
     hosts = [replace(NODE["no_driver"][0](), name=name, switches=OFF) for name in ("a", "b")]
-    found = [
-        (one["host"], diagnosed(one)) for one in diagnose(hosts)["findings"]
-        if one["severity"] == "error"
-    ]  # fmt: skip
-    (action,) = make_actions(found, {})
-    assert action.fix == (
+    findings = diagnose(hosts)["findings"]
+    (action,) = make_actions([diagnosed(one) for one in findings if one["severity"] == "error"], {})
+    assert action.finding.fix == (
         "nvidia_driver_enabled: true, then: ansible-playbook kubegpu.nodes.site --limit a,b "
         "--tags driver"
     )

@@ -43,7 +43,7 @@ def judged(name, text):
 )  # fmt: skip
 def test_a_pasted_document_says_what_the_acceptance_says(name):
     text = (RECORDED / name).read_text()
-    right = {(one.finding.code, one.severity) for one in judged(name, text)}
+    right = {(one.code, one.severity) for one in judged(name, text)}
     assert {(one.code, one.severity) for one in of_documents(text)} == right
     assert {code for code, _severity in right} <= {one.code for one in explain(text)}
     # Between other lines it is the same.
@@ -110,14 +110,14 @@ MEMORY4 = hardware(
 )  # fmt: skip
 def test_the_table_of_a_diag(text, expected):
     found = dcgm_table.read_table(text).judged
-    assert [(one.finding.code, one.severity, one.subject) for one in found] == expected
+    assert [(one.code, one.severity, one.subject.part) for one in found] == expected
 
 
 def test_a_message_of_the_table_is_put_together():
     (found,) = dcgm_table.read_table(DCGM3).judged
-    assert found.finding.evidence == LONG
+    assert found.evidence == LONG
     assert [one.code for one in explain(DCGM3)] == ["persistence_off", "dcgm_failed"]
-    assert "A DBE was found" in dcgm_table.read_table(DCGM4 + MEMORY4).judged[0].finding.evidence
+    assert "A DBE was found" in dcgm_table.read_table(DCGM4 + MEMORY4).judged[0].evidence
     assert dcgm_table.read_table(DCGM4).version == "4.2.3"
 
 
@@ -128,4 +128,4 @@ def test_the_error_of_cuda_decides():
     )
     assert [one.code for one in explain(text)] == ["no_kernel_image"]
     found = read_burn(text, 1, "", 1).judged
-    assert [one.finding.code for one in found] == ["gpu_burn_not_run", "no_kernel_image"]
+    assert [one.code for one in found] == ["gpu_burn_not_run", "no_kernel_image"]
