@@ -167,6 +167,7 @@ GPU_NODE: Mapping[str, Form] = {
         "kernel": "word?",
         "package_manager": "word?",
         "image?": "word?",
+        "libc?": ({"name": "word", "version": "word?"},),
         "hostname": "word?",
         "fqdn": "word?",
         "machine_id": "word?",
@@ -241,6 +242,7 @@ GPU_NODE: Mapping[str, Form] = {
         "held": "flag?",
         "unheld": TEXTS,
         "configuration": NAMED_TEXTS_OR_NULL,
+        "host_compilers?": ["small"],
         "compiler": "word?",
     },
     "container_toolkit": {
@@ -250,8 +252,12 @@ GPU_NODE: Mapping[str, Form] = {
         "cdi_spec": ({"path": "word", "driver_version": "word?"},),
         # The user's file.
         "config": ({"*": ANY},),
+        "driver_roots?": NAMED_TEXTS,
         "obsolete_packages": NAMED_TEXTS,
     },
+    "cdi_specifications": [{"path": "word", "kind": "word?", "version": "word?"}],
+    "podman": "word?",
+    "selinux": {"mode": "word?", "configured": "word?"},
     "amd_container_toolkit": (
         {
             "version": "word?",
@@ -281,7 +287,7 @@ GPU_NODE: Mapping[str, Form] = {
         }
     ],
     "runtimes": {"containerd": (_CONTAINERD,), "docker": (_DOCKER,), "crio": (_CRIO,)},
-    "kubelet": ({"directory": "word", "plugin_folders": TEXTS},),
+    "kubelet": ({"directory": "word", "plugin_folders": TEXTS, "cpu_manager_policy?": "word?"},),
     "nvml": ({"driver_version": "word?", "cuda_version": "word?", "devices": [_NVML_DEVICE]},),
     "mig": {
         "managed": "flag",

@@ -300,6 +300,13 @@ _OF_RUNTIME = (
           "device_plugin"),
     Cause("container_no_cgroups", RUNTIME, _BELOW_TOOLKIT, fix="nvidia_container_toolkit_settings: "
           f"{{{{nvidia-container-cli.no-cgroups: false}}}}, then: {_TOOLKIT}"),
+    Cause("cpu_manager_static", RUNTIME, _BELOW_TOOLKIT,
+          fix=f"nvidia_device_plugin_pass_device_specs: true, then: {_PLUGIN}"),
+    Cause("selinux_denies_devices", RUNTIME, _BELOW_RUNTIME,
+          fix="setsebool -P container_use_devices on"),
+    Cause("toolkit_root_elsewhere", RUNTIME, _BELOW_TOOLKIT,
+          fix="nvidia_container_toolkit_settings: {{{{nvidia-container-cli.root: /}}}}, "
+          f"then: {_TOOLKIT}"),
     Cause("driver_libraries_missing", RUNTIME, _BELOW_RUNTIME, fix=_OWN_DRIVER,
           confidence=LIKELY),
     Cause("docker_no_gpu_driver", RUNTIME, _BELOW_RUNTIME, fix=_TOOLKIT),
@@ -308,6 +315,7 @@ _OF_RUNTIME = (
           f"{{{{nvidia-container-runtime.mode: auto}}}}, then: {_TOOLKIT}"),
     Cause("cdi_device_unknown", RUNTIME, _BELOW_RUNTIME,
           fix=_NEW_CDI),
+    Cause("cdi_version", RUNTIME, _BELOW_RUNTIME),
     Cause("cdi_automatic_failed", RUNTIME, _BELOW_RUNTIME),
     Cause("ldconfig_failed", RUNTIME, _BELOW_RUNTIME, fix="nvidia_container_toolkit_settings: "
           "{{nvidia-container-cli.ldconfig: '@/sbin/ldconfig'}} (Ubuntu: '@/sbin/ldconfig.real'), "
