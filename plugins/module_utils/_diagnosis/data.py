@@ -302,8 +302,8 @@ _OF_RUNTIME = (
           f"{{{{nvidia-container-cli.no-cgroups: false}}}}, then: {_TOOLKIT}"),
     Cause("cpu_manager_static", RUNTIME, _BELOW_TOOLKIT,
           fix=f"nvidia_device_plugin_pass_device_specs: true, then: {_PLUGIN}"),
-    Cause("selinux_denies_devices", RUNTIME, _BELOW_RUNTIME,
-          fix="setsebool -P container_use_devices on"),
+    # What allows it loosens the policy of the node, or of a container: the next step has both.
+    Cause("selinux_denies_devices", RUNTIME, _BELOW_RUNTIME),
     Cause("toolkit_root_elsewhere", RUNTIME, _BELOW_TOOLKIT,
           fix="nvidia_container_toolkit_settings: {{{{nvidia-container-cli.root: /}}}}, "
           f"then: {_TOOLKIT}"),

@@ -17,9 +17,11 @@ _READ_REPORTS = "2026-11-28"
 _VERSION_STEP = (
     "Compare cdiVersion in /var/run/cdi/nvidia.yaml and /etc/cdi with the engine's release: 0.7.0, "
     "which NVIDIA's toolkit writes since 1.19.1, needs containerd 1.7.16, Docker 26.1, CRI-O 1.30 "
-    "or Podman 5.1. Upgrade the engine. If it cannot be upgraded, make an older specification in "
-    "each of the files: nvidia-ctk cdi generate --feature-flag no-additional-gids-for-device-nodes "
-    "--output=FILE. nvidia-cdi-refresh.service writes /var/run/cdi/nvidia.yaml again at each boot."
+    "or Podman 5.1. Upgrade the engine. If it cannot be upgraded, have an older version written: "
+    "set NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=no-additional-gids-for-device-nodes in "
+    "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env and restart nvidia-cdi-refresh.service. "
+    "For a file that a user made: nvidia-ctk cdi generate --feature-flag "
+    "no-additional-gids-for-device-nodes --output=FILE."
 )
 _VERSION_SOURCE = (
     "github.com/NVIDIA/nvidia-container-toolkit/issues/1940; NVIDIA/cloud-native-docs: "

@@ -106,7 +106,8 @@ def test_where_toolkits_search_for_the_driver(tmp_path: Path, reader: NodeReader
      "k8s.gpu.nvidia.com/claim", "1.1.0"),
     ("empty.yaml", "", None, None), ("wrong.json", "[" * 200_000, None, None),
     ("bytes.yaml", b"\xff\0" * 100_000, None, None),
-    ("version.yaml", "cdiVersion: " + "9" * 100_000 + "\nkind: nvidia.com/" + "g" * 300, None, None),
+    ("version.yaml", "cdiVersion: " + "9" * 100_000 + "\nkind: nvidia.com/" + "g" * 300,
+     None, None),
 ])  # fmt: skip
 def test_specifications(
     tmp_path: Path,
