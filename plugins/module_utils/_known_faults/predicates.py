@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
 from .._nvidia.cdi_versions import READERS, is_newer, newest_read
+from .._nvidia.toolkit_paths import OPERATOR_CONFIG
 
 Facts = Mapping[str, Any]
 Answer = Optional[bool]
@@ -101,14 +102,23 @@ def _no_cgroups(facts: Facts) -> Answer:
     return bool(config.get("nvidia-container-cli.no-cgroups", False))
 
 
-def _toolkit_root_elsewhere(facts: Facts) -> Answer:
+def _root_elsewhere(facts: Facts, of_operator: bool) -> Answer:
     """Whether a toolkit searches the driver in another folder than the node, which has it."""
     roots = _part(facts, "container_toolkit").get("driver_roots")
     driver = _part(facts, "driver")
     if roots is None or "userland" not in driver:
         return None
     own = bool(driver["userland"]) and not driver.get("container")
-    return own and any(root.rstrip("/") for root in roots.values())
+    asked = [root for path, root in roots.items() if (path == OPERATOR_CONFIG) == of_operator]
+    return own and any(root.rstrip("/") for root in asked)
+
+
+def _toolkit_root_elsewhere(facts: Facts) -> Answer:
+    return _root_elsewhere(facts, of_operator=False)
+
+
+def _operator_root_elsewhere(facts: Facts) -> Answer:
+    return _root_elsewhere(facts, of_operator=True)
 
 
 def _selinux_enforcing(facts: Facts) -> Answer:
@@ -218,6 +228,11 @@ def _just_started(facts: Facts) -> Answer:
     return None
 
 
+def _on_host(facts: Facts) -> Answer:
+    """Only the caller knows it; without that, a text is taken as that of a container."""
+    return False
+
+
 PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
     "driver_agrees": _driver_agrees,
     "module_of_disk_loaded": _module_of_disk_loaded,
@@ -225,6 +240,7 @@ PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
     "vgpu_unlicensed": _unlicensed,
     "no_cgroups": _no_cgroups,
     "toolkit_root_elsewhere": _toolkit_root_elsewhere,
+    "operator_root_elsewhere": _operator_root_elsewhere,
     "selinux_enforcing": _selinux_enforcing,
     "static_cpu_manager": _static_cpu_manager,
     "cdi_newer_than_engine": _cdi_newer_than_engine,
@@ -239,4 +255,5 @@ PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
     "cdi_spec": _cdi_spec,
     "rootless": _rootless,
     "just_started": _just_started,
+    "on_host": _on_host,
 }

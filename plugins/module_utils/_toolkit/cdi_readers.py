@@ -30,9 +30,9 @@ def reader_notes(node: Mapping[str, Any], version: str) -> Iterator[str]:
         read = newest_read(engine, release)
         if read is not None and is_newer(_WRITTEN, read):
             yield (
-                f"{_NAMES[engine]} {release} reads CDI specifications up to {read}, and the toolkit "
-                f"writes {_WRITTEN} since 1.19.1: the engine does not find its devices. Next step: "
-                f"upgrade it to {first_reader(engine, _WRITTEN)} or newer, or set "
+                f"{_NAMES[engine]} {release} reads CDI specifications up to {read}, and the "
+                f"toolkit writes {_WRITTEN} since 1.19.1: the engine does not find its devices. "
+                f"Next step: upgrade it to {first_reader(engine, _WRITTEN)} or newer, or set "
                 "NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=no-additional-gids-for-device-nodes in "
                 "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env."
             )

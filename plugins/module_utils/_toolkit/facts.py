@@ -14,6 +14,7 @@ from .._core.errors import InputError
 from .._core.redact import addresses
 from .._formats.toml_read import read_toml
 from .._nvidia.package_names import OBSOLETE_TOOLKIT_PACKAGES, TOOLKIT_PACKAGES
+from .._nvidia.toolkit_paths import OPERATOR_CONFIG
 from .._packages import installed as _packages
 from .._packages.installed import Package
 from .._repository.apt_parser import parse as parse_apt
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from .._host.reader import NodeReader
 
 _CONFIG = "/etc/nvidia-container-runtime/config.toml"
-# That of the GPU operator's toolkit, in its default folder.
-_OPERATOR_CONFIG = "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml"
 _ROOT = "nvidia-container-cli.root"
 # In the order of precedence: the later folder of the specification wins.
 _CDI_FOLDERS = ("/run/cdi", "/var/run/cdi", "/etc/cdi")
@@ -67,7 +66,7 @@ def read_toolkit(reader: NodeReader, packages: Sequence[Package]) -> dict[str, A
         "cdi_spec": _cdi_spec(reader),
         "config": config,
         "driver_roots": _driver_roots(
-            {_CONFIG: config, _OPERATOR_CONFIG: read_config(reader.read_text(_OPERATOR_CONFIG))}
+            {_CONFIG: config, OPERATOR_CONFIG: read_config(reader.read_text(OPERATOR_CONFIG))}
         ),
         "obsolete_packages": _packages.versions(
             _packages.select(packages, OBSOLETE_TOOLKIT_PACKAGES)

@@ -9,6 +9,7 @@ Each row names its source. Rows are in order of precedence, the most specific on
 
 from __future__ import annotations
 
+from ..._nvidia.toolkit_paths import OPERATOR_CONFIG
 from ..._nvidia.xids_data import REBOOT_STEP
 from ..types import Rule
 from .cuda import CUDA
@@ -222,7 +223,7 @@ GENERAL = (
         "cannot open shared object file: no such file or directory",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/154",
         covers=_NO_NVML,
-        when=("not toolkit_root_elsewhere",),
+        when=("not toolkit_root_elsewhere", "not operator_root_elsewhere"),
         family="driver_libraries",
     ),
     Rule(
@@ -230,21 +231,35 @@ GENERAL = (
         _NO_LIBRARY,
         "nvidia-container-cli, when a container starts",
         "The toolkit searches the driver's library {library} in another folder than the node's: "
-        "nvidia-container-cli.root in its config.toml is /run/nvidia/driver or the like, which is "
-        "for a driver that a container brings, while the driver is the node's own.",
-        'In /etc/nvidia-container-runtime/config.toml set root = "/" in the section '
-        "nvidia-container-cli, or remove the line. The toolkit of the GPU operator has the file "
-        "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml and writes it "
-        "again: set driver.enabled: false in the operator's values, so that its root is /.",
-        "nvidia-container-cli.real: initialization error: load library failed: libnvidia-ml.so.1: "
+        "nvidia-container-cli.root in /etc/nvidia-container-runtime/config.toml is "
+        "/run/nvidia/driver or the like, which is for a driver that a container brings, while the "
+        "driver is the node's own.",
+        'Set root = "/" in the section nvidia-container-cli of that file, or remove the line.',
+        "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: "
         "cannot open shared object file: no such file or directory",
-        "github.com/NVIDIA/nvidia-container-toolkit/issues/154; github.com/NVIDIA/nvidia-docker/"
-        "issues/1711",
+        "github.com/NVIDIA/nvidia-docker/issues/1711",
         _READ_REPORTS,
         covers=_NO_NVML,
         when=("toolkit_root_elsewhere",),
         family="driver_libraries",
         fix="nvidia_container_toolkit_settings: {{nvidia-container-cli.root: /}}",
+    ),
+    Rule(
+        "operator_root_elsewhere",
+        _NO_LIBRARY,
+        "nvidia-container-cli of the GPU operator, when a container starts",
+        "The GPU operator's toolkit searches the driver's library {library} in /run/nvidia/driver, "
+        "where a driver container puts it, while the driver is the node's own.",
+        "Set driver.enabled: false in the operator's values, so that the root of its toolkit is /; "
+        f"it writes {OPERATOR_CONFIG} again.",
+        "nvidia-container-cli.real: initialization error: load library failed: libnvidia-ml.so.1: "
+        "cannot open shared object file: no such file or directory",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/154; "
+        "github.com/canonical/microk8s-core-addons/issues/251",
+        _READ_REPORTS,
+        covers=_NO_NVML,
+        when=("operator_root_elsewhere",),
+        family="driver_libraries",
     ),
     *DEVICE_PLUGINS,
     Rule(

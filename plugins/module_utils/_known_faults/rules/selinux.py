@@ -47,7 +47,7 @@ SELINUX = (
         "Failed to initialize NVML: Insufficient Permissions",
         _TOOLKIT_ISSUE,
         _READ,
-        when=("selinux_enforcing",),
+        when=("selinux_enforcing", "not on_host"),
         family="nvml_permissions",
     ),
     Rule(
@@ -63,7 +63,7 @@ SELINUX = (
         "Failed to initialize NVML: Insufficient Permissions",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/210",
         _READ,
-        when=("not selinux_enforcing",),
+        when=("not selinux_enforcing", "not on_host"),
         family="nvml_permissions",
     ),
 )

@@ -176,6 +176,7 @@ WITHOUT_A_ROW = {
         "containerd_drop_in_version", "toolkit_too_old", "topology_affinity", "smt_alignment",
         "kubelet_state_file", "inotify_limit", "pod_level_gpu", "device_class_missing",
         "gpu_operator_too_old", "amd_plugin_no_kfd", "selinux_denies_module",
+        "operator_root_elsewhere",
     ),
     "who may open a device file, or load a module, is for the administrator": (
         "nvml_permissions", "module_load_denied",

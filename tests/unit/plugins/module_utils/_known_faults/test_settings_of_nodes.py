@@ -13,6 +13,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explai
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.predicates import (
     PREDICATES,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import (
+    OPERATOR_CONFIG,
+)
 
 UNKNOWN = "Failed to initialize NVML: Unknown Error"
 DENIED = "Failed to initialize NVML: Insufficient Permissions"
@@ -40,10 +43,10 @@ def kubelet(policy):
     return {"kubelet": {"directory": "/var/lib/kubelet", "cpu_manager_policy": policy}}
 
 
-def roots(root, userland="580.95.05", container=None):
+def roots(root, userland="580.95.05", container=None, path=CONFIG):
     return {
         "driver": {"userland": userland, "container": container},
-        "container_toolkit": {"driver_roots": {CONFIG: root}},
+        "container_toolkit": {"driver_roots": {path: root}},
     }
 
 
@@ -99,6 +102,7 @@ def test_predicates(name, facts, answer):
     (DENIED, selinux("permissive"), "nvml_permissions"),
     (UNKNOWN, {**kubelet("static"), "container_toolkit": {"config": {}}}, "cpu_manager_static"),
     (NO_LIBRARY, roots("/run/nvidia/driver"), "toolkit_root_elsewhere"),
+    (NO_LIBRARY, roots("/run/nvidia/driver", path=OPERATOR_CONFIG), "operator_root_elsewhere"),
     (NO_LIBRARY, roots("/"), "driver_libraries_missing"),
     (PODMAN, cdi(podman="4.9.3"), "cdi_version"),
     (PODMAN, cdi(podman="5.4.2", containerd="1.7.13"), "cdi_device_unknown"),
@@ -126,7 +130,7 @@ def test_docker_is_judged_by_its_own_release():
 
 @pytest.mark.parametrize(("text", "first", "others"), [
     (DENIED, "selinux_denies_devices", {"nvml_permissions"}),
-    (NO_LIBRARY, "driver_libraries_missing", {"toolkit_root_elsewhere"}),
+    (NO_LIBRARY, "driver_libraries_missing", {"toolkit_root_elsewhere", "operator_root_elsewhere"}),
     (PODMAN, "cdi_device_unknown", {"cdi_version"}),
     (UNKNOWN, "nvml_unknown_error",
      {"cpu_manager_static", "container_no_cgroups", "container_devices_denied"}),
@@ -157,3 +161,11 @@ def test_what_the_audit_log_says_needs_no_fact(mode):
     assert found.code == "selinux_denies_devices" and "renderD128" in found.cause
     # Denials of other files are no matter of GPUs.
     assert explain(text.replace("renderD128", "sda1")) == []
+
+
+@pytest.mark.parametrize("mode", ["enforcing", "disabled", None])
+def test_on_the_host_itself_it_is_the_driver(mode):
+    """Root is not confined by the policy of containers, and may open each file."""
+    (found,) = explain(DENIED, selinux(mode), seen={"on_host": True})
+
+    assert (found.code, found.alternatives) == ("nvml_failed", ())
