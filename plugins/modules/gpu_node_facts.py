@@ -161,6 +161,8 @@ ansible_facts:
               C(suites), C(components) and C(signed_by) (a path, or V(null) for apt's default
               keys); V(null) if there is none. Entries of this collection are left out.
             - C(fqdn) is read from files of the host, not from DNS.
+            - C(libc) is the C library, with C(name) (V(glibc), from its package, or V(musl)) and
+              C(version) (V(null) for V(musl)); V(null) if it is not known.
           returned: always
           type: dict
           sample:
@@ -185,6 +187,7 @@ ansible_facts:
             image_system: null
             upstream: null
             product: null
+            libc: {name: glibc, version: "2.36"}
         as_root:
           description: Whether root read the node; V(null) for another O(root) than V(/).
           returned: always
@@ -360,7 +363,8 @@ ansible_facts:
             - C(packages) maps packages of toolkits, cuDNN and NCCL to versions. C(held) is whether
               all are held, C(unheld) lists those that are not.
             - C(configuration) maps existing files that M(kubegpu.nodes.cuda_toolkit) can write to
-              their SHA-256. C(compiler) is always V(null).
+              their SHA-256. C(host_compilers) has the major versions of the installed g++.
+              C(compiler) is always V(null).
           returned: always
           type: dict
           sample:
@@ -375,6 +379,7 @@ ansible_facts:
             held: true
             unheld: []
             configuration: {}
+            host_compilers: [12]
             compiler: null
         container_toolkit:
           description:
@@ -382,6 +387,8 @@ ansible_facts:
               the CDI specification (C(cdi_spec.path), C(cdi_spec.driver_version)), the settings
               of its configuration file (C(config), with keys such as C(section.key)), and
               installed packages that it replaces (C(obsolete_packages)).
+            - C(driver_roots) has the folder in which a toolkit searches for the driver, by its
+              configuration file; that of the GPU operator's toolkit is read, too.
           returned: always
           type: dict
           sample:
@@ -390,7 +397,33 @@ ansible_facts:
             held: true
             cdi_spec: {path: /var/run/cdi/nvidia.yaml, driver_version: 580.126.09}
             config: {nvidia-container-runtime.mode: auto}
+            driver_roots: {/etc/nvidia-container-runtime/config.toml: /}
             obsolete_packages: {}
+        cdi_specifications:
+          description: >-
+            The CDI specifications of all vendors in C(/var/run/cdi) and C(/etc/cdi), at most 64,
+            with C(path), C(kind) (vendor and class) and C(version) (of the CDI specification).
+            C(kind) and C(version) are V(null) for a file that does not name them.
+          returned: always
+          type: list
+          elements: dict
+          sample:
+            - path: /var/run/cdi/nvidia.yaml
+              kind: nvidia.com/gpu
+              version: 0.7.0
+        podman:
+          description: The version of Podman, from its package; V(null) without one.
+          returned: always
+          type: str
+          sample: null
+        selinux:
+          description: >-
+            SELinux. C(mode) is V(enforcing), V(permissive) or V(disabled), in the running kernel;
+            V(null) if that is not visible, as in a container. C(configured) is that of
+            C(/etc/selinux/config); V(null) without one.
+          returned: always
+          type: dict
+          sample: {mode: enforcing, configured: enforcing}
         amd_container_toolkit:
           description:
             - C(version) of AMD's container toolkit and whether it is C(held), the CDI specification
@@ -473,9 +506,14 @@ ansible_facts:
           description: >-
             The kubelet's C(directory), and which of its C(plugin_folders) (V(plugins_registry),
             V(plugins)) are there; V(null) if the node has no such directory.
+            C(cpu_manager_policy) is that of its CPU manager, such as V(none) or V(static), from
+            its file C(cpu_manager_state); V(null) without one, or if only root can read it.
           returned: always
           type: dict
-          sample: {directory: /var/lib/kubelet, plugin_folders: [plugins_registry, plugins]}
+          sample:
+            directory: /var/lib/kubelet
+            plugin_folders: [plugins_registry, plugins]
+            cpu_manager_policy: none
         nvml:
           description: >-
             Data of the driver: C(driver_version), C(cuda_version) and C(devices), with memory in

@@ -170,6 +170,7 @@ GPU_NODE: Mapping[str, Form] = {
         "image_system?": "word?",
         "upstream?": ({"id": "word", "version": "word", "codename": "word"},),
         "product?": "word?",
+        "libc?": ({"name": "word", "version": "word?"},),
         "hostname": "word?",
         "fqdn": "word?",
         "machine_id": "word?",
@@ -244,6 +245,7 @@ GPU_NODE: Mapping[str, Form] = {
         "held": "flag?",
         "unheld": TEXTS,
         "configuration": NAMED_TEXTS_OR_NULL,
+        "host_compilers?": ["small"],
         "compiler": "word?",
     },
     "container_toolkit": {
@@ -253,8 +255,12 @@ GPU_NODE: Mapping[str, Form] = {
         "cdi_spec": ({"path": "word", "driver_version": "word?"},),
         # The user's file.
         "config": ({"*": ANY},),
+        "driver_roots?": NAMED_TEXTS,
         "obsolete_packages": NAMED_TEXTS,
     },
+    "cdi_specifications": [{"path": "word", "kind": "word?", "version": "word?"}],
+    "podman": "word?",
+    "selinux": {"mode": "word?", "configured": "word?"},
     "amd_container_toolkit": (
         {
             "version": "word?",
@@ -284,7 +290,7 @@ GPU_NODE: Mapping[str, Form] = {
         }
     ],
     "runtimes": {"containerd": (_CONTAINERD,), "docker": (_DOCKER,), "crio": (_CRIO,)},
-    "kubelet": ({"directory": "word", "plugin_folders": TEXTS},),
+    "kubelet": ({"directory": "word", "plugin_folders": TEXTS, "cpu_manager_policy?": "word?"},),
     "nvml": ({"driver_version": "word?", "cuda_version": "word?", "devices": [_NVML_DEVICE]},),
     "mig": {
         "managed": "flag",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _LOCAL = "/usr/local"
 _DISTRO_PACKAGE = "nvidia-cuda-toolkit"
+# Where cc1plus, the C++ compiler of gcc, is: below it the triplet and the major version.
+_GCC_FOLDERS = ("/usr/libexec/gcc", "/usr/lib/gcc", "/usr/lib64/gcc")
 
 
 def read_cuda(
@@ -71,9 +73,25 @@ def read_cuda(
         "held": _packages.held(cuda_packages),
         "unheld": _packages.unheld(cuda_packages),
         "configuration": read_checksums(reader, PATHS),
+        "host_compilers": read_host_compilers(reader, reader.kernel_value("arch")),
         # Only a run of the compiler tells; the module does that.
         "compiler": None,
     }
+
+
+def read_host_compilers(reader: NodeReader, arch: str | None) -> list[int]:
+    """Return the major versions of the installed g++ for this machine, in order."""
+    found = set()
+    for folder in _GCC_FOLDERS:
+        for triplet in reader.list_dir(folder):
+            # Others are of cross compilers.
+            if not triplet.startswith(f"{arch}-"):
+                continue
+            for name in reader.list_dir(f"{folder}/{triplet}"):
+                number = re.match(r"\d{1,3}(?=\.|\Z)", name, re.ASCII)
+                if number and reader.is_file(f"{folder}/{triplet}/{name}/cc1plus"):
+                    found.add(int(number[0]))
+    return sorted(found)
 
 
 def is_packaged(folder: str, packages: Sequence[Package]) -> bool:

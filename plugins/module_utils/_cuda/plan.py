@@ -28,6 +28,7 @@ from .._nvidia.cuda_releases import (
 )
 from .._nvidia.driver_branches import driver_data
 from .._nvidia.runfile import check_cuda, cuda_arguments
+from .compiles import check_compiles
 from .config_files import (
     LINK,
     LOADER,
@@ -304,11 +305,10 @@ def _check(
     planned: Sequence[PlannedVersion],
     tables: Tables,
 ) -> tuple[list[Refusal], list[str]]:
-    """Return why the GPUs or the driver cannot run a version, and warnings."""
+    """Return why GPUs, driver, glibc or g++ do not fit a version, and warnings."""
     installed = node["driver"]["installed"]
     driver = request.driver_version or node["driver"]["loaded"] or installed
-    refusals: list[Refusal] = []
-    warnings: list[str] = []
+    refusals, warnings = check_compiles(node, request, planned, tables.cuda)
     for one in planned:
         verdict = check(one.release, gpus, driver, tables.cuda)
         refusals.extend(verdict.refusals)

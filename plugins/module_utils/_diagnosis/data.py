@@ -300,6 +300,13 @@ _OF_RUNTIME = (
           "device_plugin"),
     Rule("container_no_cgroups", RUNTIME, _BELOW_TOOLKIT, fix="nvidia_container_toolkit_settings: "
           f"{{{{nvidia-container-cli.no-cgroups: false}}}}, then: {_TOOLKIT}"),
+    Rule("cpu_manager_static", RUNTIME, _BELOW_TOOLKIT,
+          fix=f"nvidia_device_plugin_pass_device_specs: true, then: {_PLUGIN}"),
+    # What allows it loosens the policy of the node, or of a container: the next step has both.
+    Rule("selinux_denies_devices", RUNTIME, _BELOW_RUNTIME),
+    Rule("toolkit_root_elsewhere", RUNTIME, _BELOW_TOOLKIT,
+          fix="nvidia_container_toolkit_settings: {{{{nvidia-container-cli.root: /}}}}, "
+          f"then: {_TOOLKIT}"),
     Rule("driver_libraries_missing", RUNTIME, _BELOW_RUNTIME, fix=_OWN_DRIVER,
           confidence=LIKELY),
     Rule("docker_no_gpu_driver", RUNTIME, _BELOW_RUNTIME, fix=_TOOLKIT),
@@ -308,6 +315,7 @@ _OF_RUNTIME = (
           f"{{{{nvidia-container-runtime.mode: auto}}}}, then: {_TOOLKIT}"),
     Rule("cdi_device_unknown", RUNTIME, _BELOW_RUNTIME,
           fix=_NEW_CDI),
+    Rule("cdi_version", RUNTIME, _BELOW_RUNTIME),
     Rule("cdi_automatic_failed", RUNTIME, _BELOW_RUNTIME),
     Rule("ldconfig_failed", RUNTIME, _BELOW_RUNTIME, fix="nvidia_container_toolkit_settings: "
           "{{nvidia-container-cli.ldconfig: '@/sbin/ldconfig'}} (Ubuntu: '@/sbin/ldconfig.real'), "

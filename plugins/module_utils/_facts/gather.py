@@ -48,7 +48,7 @@ from .._packages.installed import (
 from .._record.acceptance import read_acceptance
 from .._record.converged import cached_report, converged_fingerprints
 from .._record.options import STATE_PATH
-from .._toolkit.facts import read_repositories, read_toolkit
+from .._toolkit.facts import read_repositories, read_specifications, read_toolkit
 from .device_nodes import read_device_nodes, read_errors, read_kernel_drivers
 from .hardware import read_bridges, read_functions
 from .problems import find_problems
@@ -58,8 +58,11 @@ from .system import (
     read_blocks,
     read_kernels,
     read_kubelet,
+    read_libc,
+    read_podman,
     read_python,
     read_secure_boot,
+    read_selinux,
     read_units,
 )
 
@@ -108,7 +111,7 @@ def gather(
     )
     gpus, nvml = with_licences(gpus, nvml)
     node: dict[str, Any] = {
-        "os": system,
+        "os": {**system, "libc": read_libc(reader, packages, system["arch"])},
         "as_root": reader.as_root,
         "python": read_python(reader),
         **_read_hardware(reader, functions, gpus),
@@ -121,6 +124,9 @@ def gather(
         "kernels": [{**kernel, "driver": modules[kernel["version"]]} for kernel in kernels],
         "cuda": read_cuda(reader, packages, nvml["cuda_version"] if nvml else None),
         "container_toolkit": read_toolkit(reader, packages),
+        "cdi_specifications": read_specifications(reader),
+        "podman": read_podman(packages),
+        "selinux": read_selinux(reader),
         **_read_amd(reader, packages, record, gpus),
         "repositories": read_repositories(reader),
         "runtimes": runtimes,

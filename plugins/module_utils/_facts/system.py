@@ -10,13 +10,15 @@ import math
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from .._core.redact import addresses
+from .._core.versions import upstream_version
 from .._hardware.kernel_drivers import KERNEL_DRIVERS
 from .._hardware.module_blocks import MODULES, find_blocks
+from .._packages.installed import LIBC_PACKAGES, PODMAN_PACKAGE, Package, select
 from .._repository.apt_parser import AptEntry
 from .._repository.apt_parser import parse as parse_apt
 
@@ -45,6 +47,16 @@ _MODPROBE = (
     "/lib/modprobe.d",
 )
 _COMMAND_LINE = "/proc/cmdline"
+_SELINUX = "/sys/fs/selinux"
+_SELINUX_CONFIG = "/etc/selinux/config"
+_SELINUX_MODES = ("enforcing", "permissive", "disabled")
+_SELINUX_SETTING = re.compile(r"^[ \t]*SELINUX[ \t]*=[ \t]*(\w{1,20})", re.MULTILINE)
+# The kubelet writes it in all distributions of Kubernetes, and does not start with another policy
+# than the one in it (pkg/kubelet/cm/cpumanager/state/state_checkpoint.go).
+_CPU_MANAGER = "cpu_manager_state"
+_CPU_POLICY = re.compile(r'"policyName"[ \t]*:[ \t]*"([\w-]{1,40})"')
+# More than a file of settings has.
+_SETTINGS_BYTES = 64 * 1024
 
 _APT_LIST = "/etc/apt/sources.list"
 _APT_FOLDER = "/etc/apt/sources.list.d"
@@ -252,4 +264,45 @@ def read_kubelet(reader: NodeReader) -> dict[str, Any] | None:
     return {
         "directory": folder,
         "plugin_folders": [name for name in _PLUGIN_FOLDERS if reader.is_dir(f"{folder}/{name}")],
+        "cpu_manager_policy": _first(
+            _CPU_POLICY, reader.read_text(f"{folder}/{_CPU_MANAGER}", _SETTINGS_BYTES)
+        ),
     }
+
+
+def _first(pattern: re.Pattern[str], text: str | None) -> str | None:
+    """Return the first group of the first match."""
+    match = pattern.search(text or "")
+    return match[1] if match else None
+
+
+def read_selinux(reader: NodeReader) -> dict[str, Any]:
+    """Return the fact ``selinux``: the mode of the running kernel, and that of the next boot.
+
+    None is unknown; a system without a configuration of SELinux has none.
+    """
+    words = _first(_SELINUX_SETTING, reader.read_text(_SELINUX_CONFIG, _SETTINGS_BYTES))
+    configured = words.lower() if words and words.lower() in _SELINUX_MODES else None
+    mode = {"1": "enforcing", "0": "permissive"}.get(reader.read_line(f"{_SELINUX}/enforce") or "")
+    # The kernel makes the folder only with SELinux; a container may hide what is in it.
+    if mode is None and reader.absent(_SELINUX) and reader.list_dir("/sys/fs"):
+        mode = "disabled"
+    return {"mode": mode, "configured": configured}
+
+
+def read_libc(
+    reader: NodeReader, packages: Sequence[Package], arch: str | None
+) -> dict[str, Any] | None:
+    """Return the fact ``os.libc``; None if no package and no loader shows it."""
+    for package in select(packages, LIBC_PACKAGES):
+        return {"name": "glibc", "version": upstream_version(package.version)}
+    # Debian has a package of musl, too, beside its glibc.
+    musl = bool(arch) and reader.exists(f"/lib/ld-musl-{arch}.so.1")
+    return {"name": "musl", "version": None} if musl else None
+
+
+def read_podman(packages: Sequence[Package]) -> str | None:
+    """Return the fact ``podman``: the version of its package."""
+    return next(
+        (upstream_version(one.version) for one in select(packages, (PODMAN_PACKAGE,))), None
+    )

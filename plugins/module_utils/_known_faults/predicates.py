@@ -14,10 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
 from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
+from .._nvidia.cdi_versions import READERS, is_newer, newest_read
+from .._nvidia.toolkit_paths import OPERATOR_CONFIG
 
 Facts = Mapping[str, Any]
 Answer = Optional[bool]
 _NOT = "not "
+_NVIDIA_CDI = "nvidia.com/"
 
 
 def holds(names: Sequence[str], facts: Facts, seen: Mapping[str, bool]) -> Answer:
@@ -99,6 +102,75 @@ def _no_cgroups(facts: Facts) -> Answer:
     return bool(config.get("nvidia-container-cli.no-cgroups", False))
 
 
+def _root_elsewhere(facts: Facts, of_operator: bool) -> Answer:
+    """Whether a toolkit searches the driver in another folder than the node, which has it."""
+    roots = _part(facts, "container_toolkit").get("driver_roots")
+    driver = _part(facts, "driver")
+    if roots is None or "userland" not in driver:
+        return None
+    own = bool(driver["userland"]) and not driver.get("container")
+    asked = [root for path, root in roots.items() if (path == OPERATOR_CONFIG) == of_operator]
+    return own and any(root.rstrip("/") for root in asked)
+
+
+def _toolkit_root_elsewhere(facts: Facts) -> Answer:
+    return _root_elsewhere(facts, of_operator=False)
+
+
+def _operator_root_elsewhere(facts: Facts) -> Answer:
+    return _root_elsewhere(facts, of_operator=True)
+
+
+def _selinux_enforcing(facts: Facts) -> Answer:
+    mode = _part(facts, "selinux").get("mode")
+    return None if mode is None else bool(mode == "enforcing")
+
+
+def _static_cpu_manager(facts: Facts) -> Answer:
+    """Whether the CPU manager of the node's kubelet changes the control groups of containers."""
+    if "kubelet" in facts and not facts["kubelet"]:
+        return False
+    policy = _part(facts, "kubelet").get("cpu_manager_policy")
+    return None if policy is None else bool(policy == "static")
+
+
+def _engines(facts: Facts) -> Mapping[str, str | None]:
+    """Return the releases of the engines of the node."""
+    runtimes = _part(facts, "runtimes")
+    found = {name: engine.get("version") for name, engine in runtimes.items() if engine}
+    return {**found, **({"podman": facts["podman"]} if facts.get("podman") else {})}
+
+
+def _cdi_newer(facts: Facts, engines: Mapping[str, str | None]) -> Answer:
+    """Whether the engines cannot read NVIDIA's specification; None if they differ."""
+    if facts.get("cdi_specifications") is None:
+        return False if _cdi_spec(facts) is False else None
+    versions = [
+        str(one["version"])
+        for one in facts["cdi_specifications"]
+        if one.get("version") and str(one.get("kind")).startswith(_NVIDIA_CDI)
+    ]
+    if not versions:
+        return False
+    read = [newest_read(name, release) for name, release in engines.items() if name in READERS]
+    if not read or None in read:
+        return None
+    newer = {any(is_newer(version, str(one)) for version in versions) for one in read}
+    return newer.pop() if len(newer) == 1 else None
+
+
+def _cdi_newer_than_engine(facts: Facts) -> Answer:
+    return _cdi_newer(facts, _engines(facts))
+
+
+def _cdi_newer_than_docker(facts: Facts) -> Answer:
+    return _cdi_newer(facts, {"docker": _engines(facts).get("docker")})
+
+
+def _cdi_newer_than_podman(facts: Facts) -> Answer:
+    return _cdi_newer(facts, {"podman": _engines(facts).get("podman")})
+
+
 def _gpus_of(facts: Facts, vendor: str) -> Answer:
     """Whether the node has a GPU of a vendor; without any GPU in the facts it is not known."""
     gpus = facts.get("gpus") or ()
@@ -156,12 +228,24 @@ def _just_started(facts: Facts) -> Answer:
     return None
 
 
+def _on_host(facts: Facts) -> Answer:
+    """Only the caller knows it; without that, a text is taken as that of a container."""
+    return False
+
+
 PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
     "driver_agrees": _driver_agrees,
     "module_of_disk_loaded": _module_of_disk_loaded,
     "has_nvswitch": _has_nvswitch,
     "vgpu_unlicensed": _unlicensed,
     "no_cgroups": _no_cgroups,
+    "toolkit_root_elsewhere": _toolkit_root_elsewhere,
+    "operator_root_elsewhere": _operator_root_elsewhere,
+    "selinux_enforcing": _selinux_enforcing,
+    "static_cpu_manager": _static_cpu_manager,
+    "cdi_newer_than_engine": _cdi_newer_than_engine,
+    "cdi_newer_than_docker": _cdi_newer_than_docker,
+    "cdi_newer_than_podman": _cdi_newer_than_podman,
     "has_nvidia": _has_nvidia,
     "has_amd": _has_amd,
     "other_vendor_only": _other_vendor_only,
@@ -171,4 +255,5 @@ PREDICATES: Mapping[str, Callable[[Facts], Answer]] = {
     "cdi_spec": _cdi_spec,
     "rootless": _rootless,
     "just_started": _just_started,
+    "on_host": _on_host,
 }

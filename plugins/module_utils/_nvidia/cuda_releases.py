@@ -185,6 +185,32 @@ DISTRO_CUDA: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# glibc: the first CUDA whose headers compile with it. glibc 2.41 declares sinpi and cospi, and 2.42
+# rsqrt, with another exception specification than the headers of older releases
+# (crt/math_functions.h), so that no program compiles. Sources, read 2026-11-28:
+# github.com/NVIDIA/cuda-samples/issues/378 (12.9 with 2.41), github.com/NixOS/nixpkgs/pull/512796
+# (13.0: sinpi and cospi are right, rsqrt is not), github.com/llvm/llvm-project/pull/185701 (13.2 is
+# right with 2.42).
+GLIBC: Mapping[str, str] = MappingProxyType({"2.41": "13.0", "2.42": "13.2"})
+
+# CUDA: the newest gcc that its headers accept (crt/host_config.h), from this release on. Sources,
+# read 2026-11-28: _cuda/db/bootstrap/nvcc.nix of github.com/NixOS/nixpkgs, which names NVIDIA's
+# installation guides (11.0 to 13.0); 11.4.1 is (u);
+# github.com/cms-patatrack/pixeltrack-standalone/pull/432 (13.3) and
+# github.com/cms-sw/cmsdist/pull/10844 (13.4).
+GCC: Mapping[str, str] = MappingProxyType(
+    {
+        "11.0": "9",
+        "11.1": "10",
+        "11.4.1": "11",
+        "12.0": "12",
+        "12.4": "13",
+        "12.8": "14",
+        "13.0": "15",
+        "13.4": "16",
+    }
+)
+
 # The packages of NCCL, by the kind of packages; RPM's are (u). cuDNN's is called alike in both (u).
 NCCL_PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {DEB: ("libnccl2", "libnccl-dev"), RPM: ("libnccl", "libnccl-devel")}
@@ -204,16 +230,20 @@ class CudaData:
     last: Mapping[str, str | None]
     architectures: Mapping[str, str]
     distributions: Mapping[str, str]
+    glibc: Mapping[str, str]
+    gcc: Mapping[str, str]
 
 
-BUILT_IN = CudaData(RELEASES, COMPATIBLE_SINCE, FIRST_CUDA, LAST_CUDA, ARCHITECTURES, DISTRO_CUDA)
+BUILT_IN = CudaData(
+    *(RELEASES, COMPATIBLE_SINCE, FIRST_CUDA, LAST_CUDA, ARCHITECTURES, DISTRO_CUDA, GLIBC, GCC)
+)
 
 
 def cuda_data(rows: Mapping[str, Any] | None = None) -> CudaData:
     """Return the built-in tables with the user's entries merged over them.
 
     :param rows: the tables by name (``releases``, ``compatible_since``, ``first``, ``last``,
-        ``architectures``, ``distributions``), each a mapping.
+        ``architectures``, ``distributions``, ``glibc``, ``gcc``), each a mapping.
     :raises InputError: an entry is not valid.
     """
     if not rows:
@@ -243,13 +273,16 @@ def _row(table: str, key: Any, value: Any) -> str | None:
         "last": text is None or text.isdigit(),
         "architectures": text and re.match(r"sm_\d+[af]?\Z", text),
         "distributions": text and _CUDA.match(text),
+        "glibc": _VERSION.match(str(key)) and text and _CUDA.match(text),
+        "gcc": _CUDA.match(str(key)) and text and text.isdigit(),
     }[table]
     if not good:
         raise InputError(
             f"data of CUDA: the row {key!r}: {value!r} of {table} cannot be understood.",
             next_step="Write it as the built-in ones: releases: {'13.5.0': '620.10'}, "
             "compatible_since: {'14': '650.01'}, first: {feynman: '14.0'}, last: {volta: '12'}, "
-            "architectures: {feynman: sm_130}, distributions: {'debian14': '13.1.0'}. "
+            "architectures: {feynman: sm_130}, distributions: {'debian14': '13.1.0'}, "
+            "glibc: {'2.44': '13.6'}, gcc: {'13.6': '17'}. "
             "Put quotes around versions.",
         )
     return text

@@ -10,3 +10,5 @@ RUNTIME_PATH = "/usr/bin/nvidia-container-runtime"
 CONFIG_PATH = "/etc/nvidia-container-runtime/config.toml"
 CDI_PATH = "/etc/cdi/nvidia.yaml"
 CDI_SERVICE_PATH = "/var/run/cdi/nvidia.yaml"
+#: The configuration of the GPU operator's toolkit, in its default folder.
+OPERATOR_CONFIG = "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml"

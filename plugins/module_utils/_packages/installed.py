@@ -14,10 +14,14 @@ from dataclasses import dataclass
 # The packages that bring containerd and dockerd, of the distributions, Docker and Microsoft.
 CONTAINERD_PACKAGES = ("containerd", "containerd.io", "moby-containerd")
 DOCKER_PACKAGES = ("docker.io", "docker-ce", "moby-engine")
+PODMAN_PACKAGE = "podman"
+# Of Debian and Ubuntu; of the others.
+LIBC_PACKAGES = ("libc6", "glibc")
 
 _WANTED = re.compile(
     r"(?:lib)?nvidia-|(?:lib)?cud(?:a|nn)|libnv|libnccl|nvlsm|datacenter-gpu-manager|(?:linux-(?:modules|objects|signatures)|kmod|akmod"
     r"|dkms|xserver-xorg-video|xorg-x11-drv)-nvidia|docker|containerd|moby-|amd-container-toolkit|amdgpu-dkms"
+    r"|(?:podman|libc6|glibc)(?![\w.+-])"
 )
 # The same names as patterns of rpm.
 RPM_PATTERNS = (
@@ -33,6 +37,8 @@ RPM_PATTERNS = (
     "amd-container-toolkit",
     *CONTAINERD_PACKAGES,
     *DOCKER_PACKAGES,
+    PODMAN_PACKAGE,
+    "glibc",
 )
 RPM_FORMAT = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\t%{VENDOR}\n"
 # The version that dnf's versionlock adds to a name.

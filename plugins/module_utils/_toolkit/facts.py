@@ -14,6 +14,7 @@ from .._core.errors import InputError
 from .._core.redact import addresses
 from .._formats.toml_read import read_toml
 from .._nvidia.package_names import OBSOLETE_TOOLKIT_PACKAGES, TOOLKIT_PACKAGES
+from .._nvidia.toolkit_paths import OPERATOR_CONFIG
 from .._packages import installed as _packages
 from .._packages.installed import Package
 from .._repository.apt_parser import parse as parse_apt
@@ -22,9 +23,22 @@ if TYPE_CHECKING:
     from .._host.reader import NodeReader
 
 _CONFIG = "/etc/nvidia-container-runtime/config.toml"
+_ROOT = "nvidia-container-cli.root"
 # In the order of precedence: the later folder of the specification wins.
 _CDI_FOLDERS = ("/run/cdi", "/var/run/cdi", "/etc/cdi")
 _CDI_NAMES = ("nvidia.yaml", "nvidia.yml", "nvidia.json")
+# Engines read these in both folders (pkg/cdi/spec-dirs.go); a DRA driver writes one for each claim.
+_CDI_SUFFIXES = (".yaml", ".json")
+_MOST_SPECIFICATIONS = 64
+_MOST_BYTES = 4 * 1024 * 1024
+_MOST_OF_ALL = 16 * 1024 * 1024
+_CDI_VERSION = re.compile(
+    r"(?:^|[{,\s])\"?cdiVersion\"?[ \t]*:[ \t]*[\"']?v?(\d{1,3}\.\d{1,3}\.\d{1,3})(?!\d)", re.ASCII
+)
+# In YAML it is often the last key.
+_CDI_KIND = re.compile(
+    r"(?:^kind|\"kind\")[ \t]*:[ \t]*[\"']?([\w.-]{1,200}/[\w.-]{1,100})", re.MULTILINE | re.ASCII
+)
 _CDI_DRIVER = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.(\d{3,}\.\d+(?:\.\d+)?)")
 
 _VENDOR_URI = re.compile(
@@ -43,13 +57,17 @@ def read_toolkit(reader: NodeReader, packages: Sequence[Package]) -> dict[str, A
     """Return the fact ``container_toolkit``."""
     ours = _packages.select(packages, TOOLKIT_PACKAGES)
     versions = _packages.versions(ours)
+    config = read_config(reader.read_text(_CONFIG))
     return {
         "version": versions.get("nvidia-container-toolkit")
         or versions.get("nvidia-container-toolkit-base"),
         "packages": versions,
         "held": _packages.held(ours),
         "cdi_spec": _cdi_spec(reader),
-        "config": read_config(reader.read_text(_CONFIG)),
+        "config": config,
+        "driver_roots": _driver_roots(
+            {_CONFIG: config, OPERATOR_CONFIG: read_config(reader.read_text(OPERATOR_CONFIG))}
+        ),
         "obsolete_packages": _packages.versions(
             _packages.select(packages, OBSOLETE_TOOLKIT_PACKAGES)
         ),
@@ -69,6 +87,41 @@ def _cdi_spec(reader: NodeReader) -> dict[str, Any] | None:
                     "driver_version": match.group(1) if match else None,
                 }
     return None
+
+
+def read_specifications(reader: NodeReader) -> list[dict[str, Any]]:
+    """Return the fact ``cdi_specifications``: file, kind and version of the CDI specifications.
+
+    Of what is not a specification kind and version are None.
+    """
+    first, second, third = _CDI_FOLDERS
+    found: list[dict[str, Any]] = []
+    left = _MOST_OF_ALL
+    for folder in (first if reader.is_dir(first) else second, third):
+        names = [name for name in reader.list_dir(folder) if name.endswith(_CDI_SUFFIXES)]
+        # Those of the toolkit before those of claims.
+        for name in sorted(names, key=lambda one: (one not in _CDI_NAMES, one)):
+            if len(found) >= _MOST_SPECIFICATIONS or left <= 0:
+                return found
+            text = reader.read_text(f"{folder}/{name}", min(_MOST_BYTES, left)) or ""
+            left -= len(text)
+            kind, version = _CDI_KIND.search(text), _CDI_VERSION.search(text)
+            found.append(
+                {
+                    "path": f"{second if folder == first else folder}/{name}",
+                    "kind": kind[1] if kind else None,
+                    "version": version[1] if version else None,
+                }
+            )
+    return found
+
+
+def _driver_roots(configs: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
+    """Return the folder in which a toolkit searches for the driver, by its configuration file."""
+    roots = {
+        path: config.get(_ROOT) or "/" for path, config in configs.items() if config is not None
+    }
+    return {path: root for path, root in roots.items() if isinstance(root, str)}
 
 
 def read_config(text: str | None) -> dict[str, Any] | None:

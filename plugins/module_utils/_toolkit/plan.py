@@ -32,6 +32,7 @@ from .._nvidia.toolkit import (
 from .._nvidia.toolkit_paths import CDI_SERVICE_PATH
 from .._repository.entry import accepted_keys, check_kind, name_refusal, plan_entry
 from .._runtime.toml_settings import check as check_settings
+from .cdi_readers import reader_notes
 from .runtimes import (
     containerd_refusal,
     converged_runtimes,
@@ -129,7 +130,8 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
         best_effort(node["os"]) if package_steps or repository_step else "",
         pinned_before(node["os"]) if package_steps else "",
         *(f"{_SETTINGS}: {text}" for text in unknown(request.settings, release_of(version))),
-        *(cdi_note, *runtimes.notes, *no_runtime(node)),
+        *(cdi_note, *(reader_notes(node, version) if request.cdi else ())),
+        *(*runtimes.notes, *no_runtime(node)),
     )
     return ToolkitPlan(
         action=action,

@@ -230,7 +230,8 @@ def _no_nvml(
         "Check: dmesg | grep -i -e NVRM -e Xid.",
         _gpus([gpu for gpu in gpus if str(gpu["address"]) in output.lower()]),
     )
-    return from_finding(NVML, explain_one(output, otherwise, {**node, "gpus": gpus}))
+    facts, seen = {**node, "gpus": gpus}, {"on_host": True}
+    return from_finding(NVML, explain_one(output, otherwise, facts, seen))
 
 
 def _gpus(gpus: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -259,7 +260,7 @@ def _half_answer(node: Mapping[str, Any], smi: Result) -> LayerResult:
 def _toolkit(
     node: Mapping[str, Any], state: State, request: Request, nvml: LayerResult
 ) -> LayerResult:
-    toolkit, loaded = node["container_toolkit"], node["driver"]["loaded"]
+    toolkit = node["container_toolkit"]
     runtime = state.runtime
     if runtime is None or runtime.rc == 127:
         return _no_toolkit(toolkit["version"], state)
@@ -294,7 +295,7 @@ def _toolkit(
             shorten(output),
             "Run on the node: nvidia-container-cli --load-kmods --debug=/dev/stderr info.",
         )
-        return from_finding(TOOLKIT, explain_one(output, otherwise, partial(loaded)))
+        return from_finding(TOOLKIT, explain_one(output, otherwise, node, {"on_host": True}))
     version = _VERSION.search(runtime.stdout)
     shown = [f"{state.runtime_path.rpartition('/')[2]} {version.group() if version else 'answers'}"]
     spec = toolkit["cdi_spec"]

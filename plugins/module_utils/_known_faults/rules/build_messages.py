@@ -18,6 +18,7 @@ NO_HEADERS_TEXT = (
     r"|Unable to find the kernel source tree for the currently running kernel"
     r"|/lib/modules/(?P<folder>[\w.+~-]{1,80})/build: No such file or directory"
 )
+_DENIED = r"could not insert '?(?P<module>nvidia\w{0,20})'?: Permission denied"
 BUILDS = (
     Rule(
         BUILD_FAILED,
@@ -81,18 +82,33 @@ BUILDS = (
     ),
     Rule(
         "selinux_denies_module",
-        r"could not insert '?(?P<module>nvidia\w{0,20})'?: Permission denied",
+        _DENIED,
         "modprobe",
-        "The kernel denies root to load the module {module}: SELinux, or another security module, "
-        "forbids it for this file or for the program that loads it.",
-        "Check getenforce and ausearch -m avc -ts recent. If SELinux denies module_load: compare "
-        "ls -Z "
-        "of the file with that of other modules, run restorecon -Rv on its folder, and install the "
-        "policy package of the distribution (container-selinux, rke2-selinux) where a container "
-        "loads it.",
+        "SELinux is enforcing on the node and does not let root load the module {module}: its file "
+        "has another label than modules have, or the policy of the program that loads it is "
+        "missing.",
+        "See the denial of module_load with ausearch -m avc -ts recent. Compare ls -Z of the file "
+        "with that of other modules, run restorecon -Rv on its folder, and install the policy "
+        "package of the distribution (container-selinux, rke2-selinux) where a container loads it.",
         "modprobe: ERROR: could not insert 'nvidia': Permission denied",
         "github.com/NVIDIA/gpu-operator/issues/2837",
         READ,
+        when=("selinux_enforcing",),
+        family="module_denied",
+    ),
+    Rule(
+        "module_load_denied",
+        _DENIED,
+        "modprobe",
+        "The kernel denies root to load the module {module}. Another security module than SELinux, "
+        "which does not enforce here, forbids it.",
+        "See which ones are active (cat /sys/kernel/security/lsm), and what journalctl -k says at "
+        "the time of the attempt.",
+        "modprobe: ERROR: could not insert 'nvidia': Permission denied",
+        "github.com/NVIDIA/gpu-operator/issues/553",
+        READ,
         confidence=POSSIBLE,
+        when=("not selinux_enforcing",),
+        family="module_denied",
     ),
 )

@@ -13,7 +13,62 @@ _TOOLKIT_SOURCE = "github.com/NVIDIA/nvidia-container-toolkit v1.20.0: "
 _READ_CDI = "2026-11-23"
 _READ_REPORTS = "2026-11-28"
 
+#: The first releases of engines that read 0.7.0: _nvidia/cdi_versions.py.
+_VERSION_STEP = (
+    "Compare cdiVersion in /var/run/cdi/nvidia.yaml and /etc/cdi with the engine's release: 0.7.0, "
+    "which NVIDIA's toolkit writes since 1.19.1, needs containerd 1.7.16, Docker 26.1, CRI-O 1.30 "
+    "or Podman 5.1. Upgrade the engine. If it cannot be upgraded, have an older version written: "
+    "set NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=no-additional-gids-for-device-nodes in "
+    "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env and restart nvidia-cdi-refresh.service. "
+    "For a file that a user made: nvidia-ctk cdi generate --feature-flag "
+    "no-additional-gids-for-device-nodes --output=FILE."
+)
+_VERSION_SOURCE = (
+    "github.com/NVIDIA/nvidia-container-toolkit/issues/1940; NVIDIA/cloud-native-docs: "
+    "container-toolkit/release-notes.md (1.19.1)"
+)
+
+
+def _too_new(before: str, engine: str, when: str) -> Rule:
+    """Return the row of an unresolvable device whose specification the engine does not read.
+
+    :param before: what stands before the message in the engine's words.
+    """
+    return Rule(
+        "cdi_version",
+        rf"{before}unresolvable CDI devices?\s{{1,4}}(?P<device>nvidia\.com/[\w./=:-]{{0,200}}\w)",
+        engine,
+        "The container engine is too old for the CDI specification of {device}: it does not read "
+        "a specification of that version, and knows none of its devices.",
+        _VERSION_STEP,
+        "Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all"
+        if engine == "podman"
+        else "Error response from daemon: CDI device injection failed: unresolvable CDI devices "
+        "nvidia.com/gpu=all",
+        _VERSION_SOURCE,
+        _READ_REPORTS,
+        when=(when,),
+        family="cdi_device_unknown",
+    )
+
+
 CDI = (
+    Rule(
+        "cdi_version",
+        r"failed to (?:load|parse) CDI Spec[^\n]{0,400}?(?:unknown field \W{0,4}(?P<field>\w{1,40})"
+        r"|invalid version \W{0,4}(?P<version>v?\d[\d.]{1,10}))",
+        "podman --log-level=debug, containerd, dockerd, CRI-O",
+        "The container engine is too old for the CDI specification: it does not know {field}"
+        "{version} in it, and leaves out all of its devices.",
+        _VERSION_STEP,
+        'failed to load CDI Spec failed to parse CDI Spec "/etc/cdi/nvidia.yaml": failed to '
+        "unmarshal CDI Spec: error unmarshaling JSON: while decoding JSON: json: unknown field "
+        '"additionalGids"',
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/1860; "
+        "github.com/cncf-tags/container-device-interface: pkg/cdi/spec.go",
+        _READ_REPORTS,
+        covers=("cdi_device_unknown", "cdi_version"),
+    ),
     Rule(
         "hook_called_directly",
         r"NVIDIA Container Runtime Hook directly .{0,80}?is not supported",
@@ -140,5 +195,17 @@ CDI = (
         "device, empty device edits",
         "github.com/kaito-project/kaito/issues/2326",
         covers=("no_plugin_devices",),
+    ),
+    _too_new("setting up CDI devices: ", "podman", "cdi_newer_than_podman"),
+    _too_new(
+        "Error response from daemon: CDI device injection failed: ",
+        "dockerd",
+        "cdi_newer_than_docker",
+    ),
+    _too_new(
+        "(?<!setting up CDI devices: )"
+        "(?<!Error response from daemon: CDI device injection failed: )",
+        "containerd, CRI-O, the nvidia runtime",
+        "cdi_newer_than_engine",
     ),
 )

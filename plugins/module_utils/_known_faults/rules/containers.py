@@ -9,6 +9,7 @@ Each row names its source. Rows are in order of precedence, the most specific on
 
 from __future__ import annotations
 
+from ..._nvidia.toolkit_paths import OPERATOR_CONFIG
 from ..._nvidia.xids_data import REBOOT_STEP
 from ..types import Rule
 from .cuda import CUDA
@@ -18,6 +19,10 @@ from .nvidia_kernel import MISMATCHES
 
 _NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
 _READ_REPORTS = "2026-11-28"
+_NO_LIBRARY = (
+    r"nvidia-container-cli(?:\.real)?: initialization error: load library failed: "
+    r"(?P<library>[\w.-]+)"
+)
 _RUNTIME_STEP = (
     "Run kubegpu.nodes.site (or the role nvidia_container_toolkit) for this node: it installs the "
     "toolkit and configures the runtimes."
@@ -145,8 +150,27 @@ GENERAL = (
         "in /dev/char (nvidia-ctk system create-dev-char-symlinks --create-all).",
         "Failed to initialize NVML: Unknown Error",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/1227",
-        when=("not just_started", "not no_cgroups"),
+        when=("not just_started", "not no_cgroups", "not static_cpu_manager"),
         family="container_devices",
+    ),
+    Rule(
+        "cpu_manager_static",
+        r"Failed to initialize NVML: Unknown Error",
+        "nvidia-smi in a pod, some seconds after its start",
+        "The container lost its devices: kubelet's CPU manager has the policy static and changes "
+        "the control group of each container, by which the runtime writes its device rules again, "
+        "without the GPU that the nvidia runtime added.",
+        "Have the device plugin pass the device nodes to kubelet: "
+        "nvidia_device_plugin_pass_device_specs: true (PASS_DEVICE_SPECS, compatWithCPUManager of "
+        "the chart), or give devices by CDI (nvidia_device_plugin_device_list_strategy: "
+        "[cdi-cri]); then start the pod again.",
+        "Failed to initialize NVML: Unknown Error",
+        "github.com/NVIDIA/k8s-device-plugin/issues/145; github.com/kubernetes/kubernetes/issues/"
+        "77073",
+        _READ_REPORTS,
+        when=("not just_started", "not no_cgroups", "static_cpu_manager"),
+        family="container_devices",
+        fix="nvidia_device_plugin_pass_device_specs: true",
     ),
     Rule(
         "container_no_cgroups",
@@ -189,19 +213,53 @@ GENERAL = (
     ),
     Rule(
         "driver_libraries_missing",
-        r"nvidia-container-cli(?:\.real)?: initialization error: load library failed: "
-        r"(?P<library>[\w.-]+)",
+        _NO_LIBRARY,
         "nvidia-container-cli, when a container starts",
         "The driver's library {library} is not on the node, or not in its loader's cache: no "
         "driver is installed.",
         "Run kubegpu.nodes.site for this node (role nvidia_driver); with a driver in another "
-        "place, set nvidia-container-cli.root in the toolkit's config.toml. The toolkit of the GPU "
-        "operator (nvidia-container-cli.real) may search /run/nvidia/driver: if the driver is the "
-        "node's, set driver.enabled: false in the operator's values, so that the root is /.",
+        "place, set nvidia-container-cli.root in the toolkit's config.toml.",
         "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: "
         "cannot open shared object file: no such file or directory",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/154",
         covers=_NO_NVML,
+        when=("not toolkit_root_elsewhere", "not operator_root_elsewhere"),
+        family="driver_libraries",
+    ),
+    Rule(
+        "toolkit_root_elsewhere",
+        _NO_LIBRARY,
+        "nvidia-container-cli, when a container starts",
+        "The toolkit searches the driver's library {library} in another folder than the node's: "
+        "nvidia-container-cli.root in /etc/nvidia-container-runtime/config.toml is "
+        "/run/nvidia/driver or the like, which is for a driver that a container brings, while the "
+        "driver is the node's own.",
+        'Set root = "/" in the section nvidia-container-cli of that file, or remove the line.',
+        "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: "
+        "cannot open shared object file: no such file or directory",
+        "github.com/NVIDIA/nvidia-docker/issues/1711",
+        _READ_REPORTS,
+        covers=_NO_NVML,
+        when=("toolkit_root_elsewhere",),
+        family="driver_libraries",
+        fix="nvidia_container_toolkit_settings: {{nvidia-container-cli.root: /}}",
+    ),
+    Rule(
+        "operator_root_elsewhere",
+        _NO_LIBRARY,
+        "nvidia-container-cli of the GPU operator, when a container starts",
+        "The GPU operator's toolkit searches the driver's library {library} in /run/nvidia/driver, "
+        "where a driver container puts it, while the driver is the node's own.",
+        "Set driver.enabled: false in the operator's values, so that the root of its toolkit is /; "
+        f"it writes {OPERATOR_CONFIG} again.",
+        "nvidia-container-cli.real: initialization error: load library failed: libnvidia-ml.so.1: "
+        "cannot open shared object file: no such file or directory",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/154; "
+        "github.com/canonical/microk8s-core-addons/issues/251",
+        _READ_REPORTS,
+        covers=_NO_NVML,
+        when=("operator_root_elsewhere",),
+        family="driver_libraries",
     ),
     *DEVICE_PLUGINS,
     Rule(
@@ -248,12 +306,10 @@ GENERAL = (
         "cdi_device_unknown",
         r"unresolvable CDI devices?\s+(?P<device>[\w./=:-]+\w)",
         "the nvidia runtime, containerd or dockerd",
-        "The container engine finds the device {device} in no CDI specification: there is none, it "
-        "was made for other GPUs or another driver, or the engine is too old for its version.",
+        "The container engine finds the device {device} in no CDI specification: there is none, or "
+        "it was made for other GPUs or another driver.",
         "Run nvidia-ctk cdi list. If it lacks the device, make the specification again: nvidia-ctk "
-        "cdi generate --output=/var/run/cdi/nvidia.yaml (module cdi_specification). If it lists "
-        "the device, compare cdiVersion in that file with what the engine reads (0.7.0 needs a "
-        "newer engine), and upgrade the engine.",
+        "cdi generate --output=/var/run/cdi/nvidia.yaml (module cdi_specification).",
         "could not apply required modification to OCI specification: error modifying OCI spec: "
         "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=all: unknown",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/434",
@@ -409,11 +465,8 @@ LAST_RESORTS = (
         r"Failed to initialize NVML: (?P<what>[^\n\\\"]{1,80})",
         "nvidia-smi, the device plugin",
         "The driver does not answer: {what}.",
-        "Check: nvidia-smi; dmesg | grep -i -e NVRM -e Xid. In a container only, while nvidia-smi "
-        "answers on the node: check getenforce. If it says Enforcing, SELinux denies the device "
-        "files: setsebool -P container_use_devices on, or start the container with "
-        "--security-opt label=disable.",
-        "Failed to initialize NVML: Insufficient Permissions",
+        "Check: nvidia-smi; dmesg | grep -i -e NVRM -e Xid.",
+        "Failed to initialize NVML: Not Found",
         "NVML's own words",
         last_resort=True,
     ),

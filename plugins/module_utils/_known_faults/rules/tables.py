@@ -15,15 +15,29 @@ from .drm_kernel import DRM
 from .intel_kernel import INTEL, OTHERS
 from .kubelet import KUBELET
 from .kubernetes import CLUSTER
+from .nvcc import NVCC
 from .nvidia_kernel import KERNEL
 from .packages import PACKAGES
 from .programs import PROGRAMS
+from .selinux import SELINUX
 from .tests_of_gpus import LAST_OF_TESTS, SLURM, TESTS
 from .xids import XID_RULES
 
 FAILURES = (
-    *(*KUBELET, *GENERAL, *CDI, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM),
-    *(*TESTS, *SLURM, *BUILDS, *PACKAGES, *LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
+    *(
+        *KUBELET,
+        *GENERAL,
+        *CDI,
+        *SELINUX,
+        *PROGRAMS,
+        *CLUSTER,
+        *XID_RULES,
+        *KERNEL,
+        *AMD,
+        *INTEL,
+        *DRM,
+    ),
+    *(*TESTS, *SLURM, *NVCC, *BUILDS, *PACKAGES, *LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
 )
 
 SUCCESSES = (

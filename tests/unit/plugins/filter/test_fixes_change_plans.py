@@ -61,6 +61,7 @@ SETTINGS = {
     "ldconfig_failed": {"nvidia-container-cli.ldconfig": "@/sbin/ldconfig"},
     "cgroup_rootless": {"nvidia-container-cli.no-cgroups": True},
     "container_no_cgroups": {"nvidia-container-cli.no-cgroups": False},
+    "toolkit_root_elsewhere": {"nvidia-container-cli.root": "/"},
 }
 #: The step that the finding is about, beside those that go with it.
 STEPS = {
@@ -202,6 +203,9 @@ MORE = {
     "nvml_unknown_error": changed,
     "container_no_cgroups": lambda: changed(
         container_toolkit__config={"nvidia-container-cli.no-cgroups": True}
+    ),
+    "toolkit_root_elsewhere": lambda: changed(
+        container_toolkit__config={"nvidia-container-cli.root": "/run/nvidia/driver"}
     ),
     "not_default": changed,
     "could_not_reach_nvml": changed,

@@ -382,7 +382,7 @@ def test_a_proof_that_fails_is_made_again_until_it_is_good(task):
     broken.write_text(words.read_text())
     for _attempt in range(2):
         answer = task(versions=["12.9"])
-        assert answer["failed"] and "is too new for it" in answer["msg"]
+        assert answer["failed"] and "is too new for this CUDA" in answer["msg"]
         assert "host_compiler: /usr/bin/g++-11" in answer["msg"]
     broken.unlink()
     assert task(versions=["12.9"])["compilers"] == {"12.9": "12.9.93"}

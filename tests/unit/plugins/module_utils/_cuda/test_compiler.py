@@ -14,6 +14,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.compiler impor
     check_release,
     explain_compile,
     nvcc_release,
+    other_host_compilers,
 )
 
 # Recorded from the real nvcc: of Debian 12 and 13 (nvidia-cuda-toolkit), and of CUDA 13.0.
@@ -50,12 +51,12 @@ def test_no_compiler(found, cause):
 @pytest.mark.parametrize(
     ("name", "cause", "next_step"),
     [
-        ("compile-11.8.89-gcc-12.txt", "the host compiler g++ is too new", "/usr/bin/g++-11"),
+        ("compile-11.8.89-gcc-12.txt", "host compiler is too new", "/usr/bin/g++-11"),
         ("compile-11.8.89-debian-no-compiler.txt", "no host compiler", "build-essential"),
         ("compile-13.0.88-no-compiler.txt", "no host compiler", "Install g++"),
         ("compile-13.0.88-no-ccbin.txt", "no host compiler", "host_compiler"),
-        ("compile-11.8.89-sm_100.txt", "for sm_100, which a GPU", "knows the GPU"),
-        ("compile-13.0.88-sm_70.txt", "for sm_70, which a GPU", "dropped"),
+        ("compile-11.8.89-sm_100.txt", "not compile for sm_100", "knows the GPU"),
+        ("compile-13.0.88-sm_70.txt", "not compile for sm_70", "dropped"),
         ("compile-11.8.89-ptxas-of-13.0.txt", "cannot compile.", "manually"),
     ],
 )
@@ -64,6 +65,25 @@ def test_what_the_real_compilers_say_when_they_cannot(name, cause, next_step):
     assert cause in error.cause
     assert next_step in error.next_step
     assert error.evidence
+    assert "verify: false" in error.next_step
+
+
+@pytest.mark.parametrize(("function", "needs"), [
+    ("cospi", "CUDA 13.0"), ("sinpif", "CUDA 13.0"), ("rsqrtf", "CUDA 13.2"),
+])  # fmt: skip
+def test_a_c_library_that_the_headers_do_not_fit(function, needs):
+    """The words of nvcc 12.9 and 13.1 in public reports (cuda-samples 378, koboldcpp 1825)."""
+    said = (
+        "/usr/include/x86_64-linux-gnu/bits/mathcalls.h(79): error: exception\n  specification is "
+        f'incompatible with that of previous function "{function}" (declared at line 2601 of\n  '
+        "/usr/local/cuda/include/crt/math_functions.h)\n"
+    )
+    error = explain_compile(proof("12.9"), said)
+
+    assert error.code == "cuda_glibc" and function in error.cause
+    assert needs in error.next_step
+    # Another compiler changes nothing: none is tried.
+    assert other_host_compilers(said) == ()
 
 
 def test_the_search_path_has_this_toolkit_first_and_no_local_programs():

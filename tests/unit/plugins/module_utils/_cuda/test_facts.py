@@ -13,6 +13,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.facts import (
     distro_version,
     is_packaged,
     read_cuda,
+    read_host_compilers,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.installed import Package
@@ -98,3 +99,23 @@ def test_distro_version(version: str, expected: str | None) -> None:
 )
 def test_is_packaged(name: str, expected: bool) -> None:
     assert is_packaged("cuda-12.8", (Package(name, "1"),)) is expected
+
+
+@pytest.mark.parametrize(("files", "found"), [
+    # Debian 12 and 13, RHEL 9 and SUSE.
+    (["lib/gcc/x86_64-linux-gnu/12/cc1plus", "lib/gcc/x86_64-linux-gnu/11/cc1plus"], [11, 12]),
+    (["libexec/gcc/x86_64-linux-gnu/14/cc1plus", "lib/gcc/x86_64-linux-gnu/14/crtbegin.o"], [14]),
+    (["libexec/gcc/x86_64-redhat-linux/11/cc1plus"], [11]),
+    (["lib64/gcc/x86_64-suse-linux/7/cc1plus", "lib64/gcc/x86_64-suse-linux/13/cc1plus"], [7, 13]),
+    # Gentoo has the whole version; gcc without C++, a cross compiler, and what is none.
+    (["libexec/gcc/x86_64-pc-linux-gnu/15.2.0/cc1plus"], [15]),
+    (["lib/gcc/x86_64-linux-gnu/12/cc1"], []),
+    (["lib/gcc/aarch64-linux-gnu/12/cc1plus"], []),
+    (["lib/gcc/x86_64-linux-gnu/12-cross/cc1plus", "lib/gcc/x86_64-linux-gnu/x/cc1plus"], []),
+    ([], []),
+])  # fmt: skip
+def test_host_compilers(tmp_path: Path, files: list[str], found: list[int]) -> None:
+    for path in files:
+        write(tmp_path, f"/usr/{path}")
+
+    assert read_host_compilers(NodeReader(str(tmp_path)), "x86_64") == found

@@ -696,3 +696,87 @@ def test_the_cuda_of_a_distribution_is_data_that_the_user_can_correct():
     request = {"versions": ["12.4"], "source": "distro"}
     assert "itself has CUDA 11.8" in plan(**request)["reasons"][0]
     assert plan(**request, data={"distributions": {"debian12": "12.4.1"}})["action"] == "install"
+
+
+def libc(version, name="glibc"):
+    return {"os__libc": {"name": name, "version": version}}
+
+
+@pytest.mark.parametrize(("cuda", "facts", "said"), [
+    ("12.9", libc("2.41"), "CUDA 13.0"), ("12.8", libc("2.42"), "CUDA 13.2"),
+    ("13.1", libc("2.43"), "CUDA 13.2"), ("13.0", libc("2.41"), ""), ("13.2", libc("2.43"), ""),
+    ("12.9", libc("2.40"), ""), ("12.9", libc(None, "musl"), ""), ("12.9", libc(None), ""),
+    ("12.9", {"os__libc": None}, ""),
+])  # fmt: skip
+def test_a_toolkit_that_does_not_compile_with_this_glibc_is_refused(cuda, facts, said):
+    """cuda-samples 378, llama.cpp 23205: nobody learns it before the packages are there."""
+    result = plan(gpu_node("615.71.09", **facts), versions=[cuda])
+
+    assert (result["action"] == "refuse") == bool(said)
+    if said:
+        (refusal,) = result["refusals"]
+        assert f"does not compile with glibc {facts['os__libc']['version']}" in refusal["cause"]
+        assert said in refusal["next_step"] and "verify: false" in refusal["next_step"]
+        assert not result["change"]
+
+
+def test_without_the_compiler_test_it_is_a_warning():
+    facts = gpu_node("615.71.09", **libc("2.41"))
+    result = plan(facts, versions=["12.9"], verify=False)
+    assert result["action"] == "install"
+    assert [text for text in result["warnings"] if "glibc 2.41" in text and "Next step" in text]
+
+    # What is there is not asked again.
+    after = converged(result, facts)
+    for verify in (True, False):
+        again = plan(after, versions=["12.9"], verify=verify)
+        assert (again["action"], again["warnings"]) == ("none", [])
+
+
+def test_a_card_that_newer_cudas_have_dropped_compiles_in_a_container():
+    result = plan(gpu_node("580.95.05", gpus=[P4], **libc("2.41")), versions=["12.9"])
+
+    (refusal,) = result["refusals"]
+    assert "in a container" in refusal["next_step"] and "dropped pascal" in refusal["next_step"]
+    assert "ask for" not in refusal["next_step"]
+
+
+def test_a_distribution_builds_its_cuda_for_its_own_glibc_and_compiler():
+    facts = gpu_node(os__version="13", os__codename="trixie", cuda__host_compilers=[14],
+                     **libc("2.41"))  # fmt: skip
+    result = plan(facts, versions=["12.4"], source="distro")
+
+    assert result["action"] == "install"
+
+
+@pytest.mark.parametrize(("cuda", "compilers", "options", "said"), [
+    ("11.8", [12], {}, "gcc up to 11"), ("12.5", [14], {}, "gcc up to 13"),
+    ("12.1", [13, 14], {}, "gcc up to 12"), ("13.3", [16], {}, "gcc up to 15"),
+    ("13.4", [16], {}, ""), ("12.9", [14], {}, ""),
+    # An older one is there, is named, or comes with the packages.
+    ("11.8", [11, 12], {}, ""), ("11.8", [12], {"host_compiler": "/opt/gcc-11/bin/g++"}, ""),
+    ("11.8", [], {}, ""),
+    # The table does not know the release, and then it does.
+    ("13.6", [18], {"data": {"releases": {"13.6.0": "620.10"}}}, ""),
+    ("13.6", [18], {"data": {"releases": {"13.6.0": "620.10"}, "gcc": {"13.6": "17"}}},
+     "gcc up to 17"),
+])  # fmt: skip
+def test_a_toolkit_that_does_not_take_the_nodes_compiler_is_refused(cuda, compilers, options, said):
+    facts = gpu_node("625.10", cuda__host_compilers=compilers)
+    result = plan(facts, versions=[cuda], **options)
+
+    assert (result["action"] == "refuse") == bool(said), result["reasons"]
+    if said:
+        (refusal,) = result["refusals"]
+        assert said in refusal["cause"] and f"g++ {compilers[0]}" in refusal["cause"]
+        number = said.rpartition(" ")[2]
+        assert f"install g++-{number}" in refusal["next_step"]
+
+
+def test_another_c_library_is_data():
+    options = {"versions": ["12.9"], "data": {"glibc": {"2.41": "12.9"}}}
+    assert plan(gpu_node(**libc("2.41")), **options)["action"] == "install"
+    with pytest.raises(InputError, match="glibc"):
+        read_options({"versions": ["12.9"], "data": {"glibc": {"2.41": "new"}}})
+    with pytest.raises(InputError, match="gcc"):
+        read_options({"versions": ["12.9"], "data": {"gcc": {"13.6": "17.1"}}})

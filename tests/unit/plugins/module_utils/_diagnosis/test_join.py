@@ -179,6 +179,13 @@ WITHOUT_A_ROW = {
         "kubelet_state_file", "inotify_limit", "pod_level_gpu", "device_class_missing",
         "gpu_operator_too_old", "amd_plugin_no_kfd", "selinux_denies_module",
         "driver_image_missing",
+        "operator_root_elsewhere",
+    ),
+    "who may open a device file, or load a module, is for the administrator": (
+        "nvml_permissions", "module_load_denied",
+    ),
+    "a program is compiled, which no layer of a node is": (
+        "cuda_glibc", "cuda_gcc_too_new", "cuda_no_gcc", "cuda_architecture_unknown",
     ),
     "which of two files remains is for whoever wrote them": ("cdi_conflict",),
     "the collection sets no parameter of the module, and IMEX may not be wanted": (

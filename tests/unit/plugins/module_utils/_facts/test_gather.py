@@ -37,17 +37,18 @@ from tests.unit.plugins.module_utils._hardware.test_vgpu_licence import GUEST
 KEYS = {
     "": "os as_root python gpus nvswitches nvswitch_bridges kernel_drivers device_nodes driver "
     "secure_boot blocked_modules "
-    "nouveau kernels cuda container_toolkit amd_container_toolkit amd_driver repositories "
+    "nouveau kernels cuda container_toolkit cdi_specifications podman selinux "
+    "amd_container_toolkit amd_driver repositories "
     "runtimes kubelet nvml mig exporter acceptance driver_hang problems",
     "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id "
-    "boot_id image image_system upstream product",
+    "boot_id image image_system upstream product libc",
     "python": "version tomlkit pynvml",
     "driver": "loaded installed userland kernel_module coherent_memory source packages dkms held "
     "unheld streams pending_reboot services configuration managed pending previous recorded_files "
     "uninstaller container",
     "nouveau": "loaded blocked modules",
-    "cuda": "toolkits driver_supports packages held unheld configuration compiler",
-    "container_toolkit": "version packages held cdi_spec config obsolete_packages",
+    "cuda": "toolkits driver_supports packages held unheld configuration host_compilers compiler",
+    "container_toolkit": "version packages held cdi_spec config driver_roots obsolete_packages",
     "runtimes": "containerd docker crio",
 }
 GPU_KEYS = (

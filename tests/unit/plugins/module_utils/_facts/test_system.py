@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.system import
     read_blocks,
     read_kernels,
     read_kubelet,
+    read_libc,
+    read_podman,
     read_secure_boot,
+    read_selinux,
     read_unit_starts,
     read_unit_states,
     read_units,
@@ -25,6 +29,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.module_blo
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.installed import Package
 from tests.unit.fixtures.make_tree import write
 
 
@@ -223,9 +228,101 @@ def test_the_kubelets_folders_for_plugins(tmp_path: Path, reader: NodeReader) ->
     assert read_kubelet(reader) == {
         "directory": "/var/lib/k0s/kubelet",
         "plugin_folders": ["plugins_registry"],
+        "cpu_manager_policy": None,
     }
     (tmp_path / "var/lib/kubelet/plugins").mkdir(parents=True)
-    assert read_kubelet(reader) == {"directory": "/var/lib/kubelet", "plugin_folders": ["plugins"]}
+    assert read_kubelet(reader) == {
+        "directory": "/var/lib/kubelet",
+        "plugin_folders": ["plugins"],
+        "cpu_manager_policy": None,
+    }
+
+
+@pytest.mark.parametrize(("content", "policy"), [
+    # As kubelet 1.20 and 1.37 write it.
+    ('{"policyName":"none","defaultCpuSet":"","checksum":1353318690}', "none"),
+    ('{"policyName":"static","defaultCpuSet":"0-3","entries":{"a":{"b":"2"}},"checksum":1}',
+     "static"),
+    ("", None), ("[" * 100_000, None), (b"\xff\xfe" * 50_000, None),
+    ('{"policyName":"' + "x" * 50_000 + '"}', None), ('{"policyName": 5}', None),
+    ("x" * (1 << 20) + '"policyName":"static"', None),
+])  # fmt: skip
+def test_the_policy_of_the_cpu_manager(
+    tmp_path: Path, reader: NodeReader, content: str | bytes, policy: str | None
+) -> None:
+    write(tmp_path, "/var/lib/kubelet/cpu_manager_state", content)
+
+    kubelet = read_kubelet(reader)
+    assert kubelet is not None and kubelet["cpu_manager_policy"] == policy
+
+
+def test_the_state_of_a_kubelet_is_not_read_from_a_pipe_or_a_device(
+    tmp_path: Path, reader: NodeReader
+) -> None:
+    folder = tmp_path / "var/lib/kubelet"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "cpu_manager_state")
+    assert (read_kubelet(reader) or {})["cpu_manager_policy"] is None
+    (folder / "cpu_manager_state").unlink()
+    # A loop of links, and one that leads out of the tree.
+    (folder / "cpu_manager_state").symlink_to("cpu_manager_state")
+    assert (read_kubelet(reader) or {})["cpu_manager_policy"] is None
+
+
+ENFORCE, SETTINGS = "/sys/fs/selinux/enforce", "/etc/selinux/config"
+
+
+@pytest.mark.parametrize(("files", "mode", "configured"), [
+    ({ENFORCE: "1", SETTINGS: "# enforcing\nSELINUX=permissive\nSELINUXTYPE=targeted\n"},
+     "enforcing", "permissive"),
+    ({ENFORCE: "0\n", SETTINGS: "SELINUX = enforcing\n"}, "permissive", "enforcing"),
+    # Without SELinux in the kernel, and with a file of Fedora's package.
+    ({"/sys/fs/cgroup/x": "", SETTINGS: "SELINUX=disabled\n"}, "disabled", "disabled"),
+    ({"/sys/fs/cgroup/x": ""}, "disabled", None),
+    # A container: what is in the folder is hidden; a tree without /sys.
+    ({"/sys/fs/selinux/x": "", SETTINGS: "SELINUX=Enforcing"}, None, "enforcing"),
+    ({SETTINGS: "SELINUX=enforcing\n"}, None, "enforcing"),
+    ({ENFORCE: "2", SETTINGS: "SELINUX=maybe\n"}, None, None),
+    ({SETTINGS: b"\xff\xfeS\0E\0"}, None, None), ({SETTINGS: "#" * 100_000}, None, None),
+])  # fmt: skip
+def test_selinux(
+    tmp_path: Path,
+    reader: NodeReader,
+    files: dict[str, str | bytes],
+    mode: str | None,
+    configured: str | None,
+) -> None:
+    for path, content in files.items():
+        write(tmp_path, path, content)
+
+    assert read_selinux(reader) == {"mode": mode, "configured": configured}
+
+
+@pytest.mark.parametrize(("packages", "loader", "expected"), [
+    (("libc6", "2.41-12+deb13u1"), False, ("glibc", "2.41")),
+    (("libc6", "2.39-0ubuntu8.6"), True, ("glibc", "2.39")),
+    (("glibc", "2.34-231.el9"), False, ("glibc", "2.34")),
+    (("glibc", "unknown"), False, ("glibc", None)),
+    (None, True, ("musl", None)), (None, False, None),
+])  # fmt: skip
+def test_the_c_library(
+    tmp_path: Path,
+    reader: NodeReader,
+    packages: tuple[str, str] | None,
+    loader: bool,
+    expected: tuple[str, str | None] | None,
+) -> None:
+    if loader:
+        write(tmp_path, "/lib/ld-musl-x86_64.so.1")
+    found = read_libc(reader, (Package(*packages),) if packages else (), "x86_64")
+
+    assert (found and tuple(found.values())) == expected
+
+
+def test_podman() -> None:
+    assert read_podman((Package("podman", "4.9.3+ds1-1ubuntu0.2"),)) == "4.9.3"
+    assert read_podman((Package("podman", "4:5.2.2-1.el9"),)) == "5.2.2"
+    assert read_podman((Package("podman-docker", "5.2.2"),)) is None
 
 
 class Systemd(NodeReader):

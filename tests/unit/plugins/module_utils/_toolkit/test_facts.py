@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.facts impor
     parse_repo,
     read_config,
     read_repositories,
+    read_specifications,
     read_toolkit,
 )
 from tests.unit.fixtures.make_tree import write
@@ -43,6 +45,7 @@ def test_no_toolkit(reader: NodeReader) -> None:
         "held": None,
         "cdi_spec": None,
         "config": None,
+        "driver_roots": {},
         "obsolete_packages": {},
     }
 
@@ -67,6 +70,7 @@ def test_toolkit(tmp_path: Path, reader: NodeReader) -> None:
         "held": False,
         "cdi_spec": {"path": "/var/run/cdi/nvidia.yaml", "driver_version": "580.126.09"},
         "config": {"a": 1, "nvidia-container-runtime.mode": "cdi", "x.y.z": ["b"]},
+        "driver_roots": {CONFIG: "/"},
         "obsolete_packages": {"nvidia-docker2": "2.13.0-1"},
     }
 
@@ -75,6 +79,73 @@ def test_specification_without_a_driver(tmp_path: Path, reader: NodeReader) -> N
     write(tmp_path, "/etc/cdi/nvidia.json", "{}")
     spec = read_toolkit(reader, ())["cdi_spec"]
     assert spec == {"path": "/etc/cdi/nvidia.json", "driver_version": None}
+
+
+OPERATORS = "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml"
+
+
+def test_where_toolkits_search_for_the_driver(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, CONFIG, "[nvidia-container-cli]\n#root = '/run/nvidia/driver'\n")
+    write(tmp_path, OPERATORS, "[nvidia-container-cli]\nroot = '/run/nvidia/driver'\n")
+    roots = read_toolkit(reader, ())["driver_roots"]
+    assert roots == {CONFIG: "/", OPERATORS: "/run/nvidia/driver"}
+    # What is no path, and what is no TOML.
+    write(tmp_path, CONFIG, "[nvidia-container-cli]\nroot = 5\n")
+    write(tmp_path, OPERATORS, "root = = /\n")
+    assert read_toolkit(reader, ())["driver_roots"] == {}
+
+
+# The first as nvidia-ctk 1.20 writes it, with kind at the end, and as its JSON.
+@pytest.mark.parametrize(("name", "content", "kind", "version"), [
+    ("nvidia.yaml", "---\ncdiVersion: 0.7.0\ncontainerEdits:\n  env:\n  - A=kind: x/y\n"
+     + "  - b\n" * 50_000 + "kind: nvidia.com/gpu\n", "nvidia.com/gpu", "0.7.0"),
+    ("nvidia.json", '{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[]}',
+     "nvidia.com/gpu", "0.5.0"),
+    ("amd.json", '{\n  "cdiVersion": "0.6.0",\n  "kind": "amd.com/gpu"\n}', "amd.com/gpu", "0.6.0"),
+    ("k8s.gpu.nvidia.com-claim_a.yaml", "cdiVersion: v1.1.0\nkind: 'k8s.gpu.nvidia.com/claim'\n",
+     "k8s.gpu.nvidia.com/claim", "1.1.0"),
+    ("empty.yaml", "", None, None), ("wrong.json", "[" * 200_000, None, None),
+    ("bytes.yaml", b"\xff\0" * 100_000, None, None),
+    ("version.yaml", "cdiVersion: " + "9" * 100_000 + "\nkind: nvidia.com/" + "g" * 300,
+     None, None),
+])  # fmt: skip
+def test_specifications(
+    tmp_path: Path,
+    reader: NodeReader,
+    name: str,
+    content: str | bytes,
+    kind: str | None,
+    version: str | None,
+) -> None:
+    write(tmp_path, f"/run/cdi/{name}", content)
+
+    (found,) = read_specifications(reader)
+    path = f"/var/run/cdi/{name}"
+    if kind is None:
+        assert (found["path"], found["version"]) == (path, None)
+    else:
+        assert found == {"path": path, "kind": kind, "version": version}
+
+
+def test_specifications_of_both_folders_are_bounded(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/etc/cdi/nvidia.yaml", "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\n")
+    # Engines do not read these.
+    write(tmp_path, "/etc/cdi/nvidia.yaml.bak", "cdiVersion: 0.7.0\nkind: nvidia.com/gpu\n")
+    write(tmp_path, "/etc/cdi/nvidia.yml", "cdiVersion: 0.7.0\nkind: nvidia.com/gpu\n")
+    write(tmp_path, "/var/run/cdi/other.yaml", "cdiVersion: 0.6.0\nkind: example.com/x\n")
+    assert [one["path"] for one in read_specifications(reader)] == [
+        "/var/run/cdi/other.yaml", "/etc/cdi/nvidia.yaml",
+    ]  # fmt: skip
+    for number in range(100):
+        write(tmp_path, f"/var/run/cdi/claim{number}.yaml", "cdiVersion: 0.6.0\n")
+    write(tmp_path, "/var/run/cdi/nvidia.yaml", "cdiVersion: 0.7.0\nkind: nvidia.com/gpu\n")
+    found = read_specifications(reader)
+    assert len(found) == 64 and found[0]["path"] == "/var/run/cdi/nvidia.yaml"
+    # A specification of a vendor may be large; what is beyond the limit is not read.
+    write(tmp_path, "/var/run/cdi/nvidia.yaml", "cdiVersion: 0.7.0\n" + "#" * (20 << 20))
+    assert read_specifications(reader)[0]["version"] == "0.7.0"
+    os.mkfifo(tmp_path / "etc/cdi/a.yaml")
+    assert len(read_specifications(reader)) == 64
 
 
 @pytest.mark.parametrize(("text", "expected"), [(None, None), ("a = = 1", None), ("", {})])

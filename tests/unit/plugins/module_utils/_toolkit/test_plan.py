@@ -585,3 +585,25 @@ def test_the_repository_of_an_rpm_node_that_is_there_stays():
     }
     facts = node(os__package_manager="dnf", os__family="rhel", repositories=[entry])
     assert plan_toolkit(facts, Request()).repository is None
+
+
+CONTAINERD = node()["runtimes"]["containerd"]
+
+
+@pytest.mark.parametrize(("changes", "options", "said"), [
+    ({"podman": "4.9.3"}, {}, "Podman 4.9.3 reads CDI specifications up to 0.6.0"),
+    ({"podman": "5.1.0"}, {}, ""), ({"podman": None}, {}, ""), ({"podman": "3.4.4"}, {}, ""),
+    ({"podman": "4.9.3"}, {"version": "1.19.0-1"}, ""), ({"podman": "4.9.3"}, {"cdi": False}, ""),
+    ({"runtimes__containerd": {**CONTAINERD, "version": "1.7.13", "cdi_enabled": True}}, {},
+     "containerd 1.7.13 reads"),
+    # The nvidia runtime reads the specification where containerd's CDI is off.
+    ({"runtimes__containerd": {**CONTAINERD, "version": "1.7.13", "cdi_enabled": False}}, {}, ""),
+    ({"runtimes__containerd": {**CONTAINERD, "version": "2.1.4", "cdi_enabled": True}}, {}, ""),
+])  # fmt: skip
+def test_an_engine_that_does_not_read_what_the_toolkit_writes(changes, options, said):
+    """nvidia-container-toolkit 1860, 1865 and 1940: the toolkit 1.19.1 with Podman 4.9."""
+    plan = plan_toolkit(node(**changes), Request(**options))
+    notes = [text for text in plan.warnings if "reads CDI specifications" in text]
+
+    assert len(notes) == bool(said)
+    assert all(text.startswith(said) and "no-additional-gids" in text for text in notes)
