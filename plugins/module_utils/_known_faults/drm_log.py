@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .._core.finding import Finding
 from .drm import addresses
-from .matching import compiled, finding, matches
+from .matching import finding, matches
 from .rules.drm_kernel import DRM, FIRMWARE_FAILED, FIRMWARE_MISSING
 
 #: Lines of the kernel's log that say what failed, and which card started. The drivers write dozens
@@ -27,7 +27,6 @@ OPTIONAL = "drm_firmware_optional"
 _STARTED = re.compile(
     r"Initialized (?:amdgpu|i915|xe) [\d. ]{1,40}for (?P<address>[0-9a-f:.]{7,16}) on minor"
 )
-_RULES = compiled(DRM)
 _ORDER = {**{row.code: number for number, row in enumerate(DRM)}, OPTIONAL: len(DRM)}
 # What loads without them computes: they are for video, and for saving power.
 _OTHER_UNITS = ("HuC", "GSC", "DMC")
@@ -45,10 +44,10 @@ def kernel_findings(lines: Sequence[str]) -> list[Finding]:
             started[match["address"]] = number
     found: dict[tuple[str, str], Finding] = {}
     for number, line in enumerate(lines):
-        for row, match in matches(line, _RULES):
+        for row, match in matches(line, DRM):
             cards = addresses(line)
             serves = bool(cards) and all(started.get(card, -1) > number for card in cards)
-            judged = _judge(finding(row, match, line), serves)
+            judged = _judge(finding(row, match), serves)
             if judged is not None:
                 found.setdefault((judged.code, judged.cause), judged)
     return sorted(found.values(), key=lambda one: _ORDER[one.code])

@@ -11,7 +11,7 @@ shows in addition (file systems, locks, pins) is in ``_packages/failures.py``.
 from __future__ import annotations
 
 from ..._core.finding import POSSIBLE
-from ..types import Rule
+from ..types import PACKAGE_ERRORS, Rule
 
 READ = "2026-11-28"
 _MANAGER = "a package manager"
@@ -37,6 +37,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_read_only",
@@ -50,6 +51,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_not_root",
@@ -61,6 +63,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_locked",
@@ -74,6 +77,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_not_valid",
@@ -86,6 +90,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_key_weak",
@@ -103,6 +108,7 @@ PACKAGES = (
         "github.com/claytono/ansible-role-nvidia; Debian 13, sqv",
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_key_rejected",
@@ -119,10 +125,11 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_would_remove",
-        r"remove is disabled|would be removed",
+        r"remove is disabled",
         _MANAGER,
         "The set cannot be installed without removing other packages, which is never done.",
         "Remove them manually, or name them in obsolete.",
@@ -130,6 +137,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_out_of_sync",
@@ -143,6 +151,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_hash_mismatch",
@@ -154,6 +163,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_proxy",
@@ -166,6 +176,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_certificate",
@@ -178,6 +189,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_forbidden",
@@ -189,6 +201,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_unreachable",
@@ -202,6 +215,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_filtered",
@@ -216,6 +230,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_version_missing",
@@ -230,6 +245,7 @@ PACKAGES = (
         "github.com/NVIDIA/gpu-driver-container/pull/451",
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_missing",
@@ -246,6 +262,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_conflict",
@@ -266,6 +283,7 @@ PACKAGES = (
         READ,
         confidence=POSSIBLE,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_script_failed",
@@ -279,5 +297,6 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
 )
