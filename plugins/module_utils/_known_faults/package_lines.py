@@ -37,27 +37,34 @@ def relevant_lines(output: str, pattern: str = r"\Z.", more: Sequence[str] = ())
 
 
 # What apt and dpkg begin the lines of errors with, also behind the prefix of a log or a message.
-_APT = r"(?:^|[\s\"':>]|\\n)(?:[EW]: |Err(?::\d+)? )|\bdpkg(?:-deb|-divert)?: (?!warning)"
+_APT = (
+    r"(?:^|[\s\"':>]|\\n)(?:[EW]:(?= |[A-Z])|Err(?::\d+)? )|\bdpkg(?:-deb|-divert)?: (?!warning)"
+    r"|Errors were encountered while processing"
+)
 _DNF = (
-    r"\bError: (?=$|Failed|Unable|Problem|Error|Transaction|GPG|Status|This|Cannot|Package|Module"
-    r"|Conflict|Repository|No |Nothing|Curl|Cache|rpmdb|Subprocess|You need|It wasn't)"
-    r"|Errors? (?:during|was|were|occurred)\b|\bProbl.{1,2}mes?(?: \d+)?: |\[MIRROR\]|\[Errno \d+\]"
-    r"|^>>> |\bStatus code: \d|\bCurl error|\bDepsolve Error|\berror: (?!.*\[-W)|\bscriptlet"
-    r"|\bFailed (?:to (?:download|resolve|synchronize|lock|install|retrieve|update|fetch|obtain|get)"
-    r"|delta)"
+    r"\bError: (?=$|Failed to d|Unable to find|Problem|Error downloading|Transaction|GPG|Status code"
+    r"|This command|Cannot (?:d|retr|find|prepare)|Package|Module|Conflict|Repository|No "
+    r"|Nothing|Curl|Cache|rpmdb|Subprocess|You need)"
+    r"|Errors during downloading|\bProbl.{1,2}me?s?(?: \d+)?: |\[MIRROR\]|\[Errno (?:14|256)\]|^>>> "
+    r"|\bStatus code: \d|\bCurl error|\bDepsolve Error|^\s*error: |\bscriptlet"
+    r"|\bFailed to (?:download (?:metadata|packages)|resolve the transaction|synchronize cache"
+    r"|install some of|update apt cache|lock (?:apt|directory|/var)|obtain the transaction lock"
+    r"|fetch (?:https?|file|cdrom|copy|store):)"
 )
 _WORDS = (
     r"unmet dependencies|but (?:it|\S+) is (?:not (?:going )?)?to be installed|is not installable"
-    r"|No match for argument|Unable to (?:find a match|locate|acquire|lock)|[Nn]o package"
+    r"|No match for argument|Unable to (?:find a match|locate package)|[Nn]o package"
     r"|(?:All matches|matches) were filtered out|modular filtering|No provider of|\bSolution \d"
     r"|is not signed|is not installed$|GPG check FAILED|GPG signature|GPG key|Signing key"
     r"|(?:R|r)oot privileges|superuser privileges|is locked by|management is locked"
     r"|Download \(curl\)|not found on medium|Valid metadata not found|Signature verification failed"
-    r"|Release file|returned an? error|remove is disabled|Could not get lock"
+    r"|Release file|remove is disabled"
 )
 _BEGINS = re.compile(rf"{_APT}|{_DNF}|{_WORDS}")
+# What docker build writes before each line.
+_STEP = re.compile(r"^(?:#\d+ )?\d+\.\d{1,4} ")
 # apt waits for a lock and tries again, and a run of dnf that was completed skipped what it named.
-_NO_ERROR = re.compile(r"Waiting for cache lock|^\s*(?:#\d+ )?(?:[\d.]+ )?Ign(?::\d+)? ")
+_NO_ERROR = re.compile(r"Waiting for cache lock|^\s*Ign(?::\d+)? ")
 _COMPLETED = re.compile(r"(?:^|[\s\"])Complete!\s*$")
 _CONTINUES = (" ", "\t", "-", ">", "(")
 
@@ -66,7 +73,7 @@ def failed_lines(text: str) -> str:
     """Return the lines that a package manager begins as errors, with those that continue them."""
     found: list[str] = []
     inside = False
-    for line in text.split("\n"):
+    for line in (_STEP.sub("", one) for one in text.split("\n")):
         if _COMPLETED.search(line):
             found.clear()
         if _NO_ERROR.search(line):

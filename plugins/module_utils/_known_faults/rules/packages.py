@@ -19,7 +19,7 @@ _SOURCE = "apt, dpkg, dnf and zypper, run by the tests of this collection; tests
 _AGAIN = "then run again: it continues where this run stopped."
 #: What shows that a text is of a package manager: the messages are general ones.
 MANAGERS = (
-    r"(?m)^\s*(?:\d[\d.]* )?(?:E|W|Err|Get|Hit):|^\s*Probl.{1,2}mes?: |Signing key on "
+    r"(?m)^\s*(?:\d[\d.]* )?(?:E|W|Err|Get|Hit):|^\s*Probl.{1,2}me?s?(?: \d+)?: |Signing key on "
     r"|\b(?:apt|apt-get|dnf|dnf5|yum|zypper) (?:-\S{1,20} ){0,3}(?:install|reinstall|update|upgrade"
     r"|remove|module|refresh)\b|\bdpkg\b|Reading package lists|InRelease"
     r"|modular filtering|Failed to resolve the transaction|repomd\.xml"
