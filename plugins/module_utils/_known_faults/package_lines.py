@@ -42,10 +42,11 @@ _APT = (
     r"|Errors were encountered while processing"
 )
 _DNF = (
-    r"\bError: (?=$|Failed to d|Unable to find|Problem|Error downloading|Transaction|GPG|Status code"
+    r"\bError: (?=$|Failed to d|Unable to find|Problem|Error downloading|Transaction|GPG|Status"
     r"|This command|Cannot (?:d|retr|find|prepare)|Package|Module|Conflict|Repository|No "
     r"|Nothing|Curl|Cache|rpmdb|Subprocess|You need)"
-    r"|Errors during downloading|\bProbl.{1,2}me?s?(?: \d+)?: |\[MIRROR\]|\[Errno (?:14|256)\]|^>>> "
+    r"|Errors during downloading|\bProbl.{1,2}me?s?(?: \d+)?: |\[MIRROR\]|^>>> "
+    r"|\[Errno (?:14|256)\]"
     r"|\bStatus code: \d|\bCurl error|\bDepsolve Error|^\s*error: |\bscriptlet"
     r"|\bFailed to (?:download (?:metadata|packages)|resolve the transaction|synchronize cache"
     r"|install some of|update apt cache|lock (?:apt|directory|/var)|obtain the transaction lock"

@@ -415,9 +415,10 @@ LAST_RESORTS = (
         "nvidia-smi, the device plugin",
         "The driver does not answer: {what}.",
         "Check: nvidia-smi; dmesg | grep -i -e NVRM -e Xid. In a container only, while nvidia-smi "
-        "answers on the node: check getenforce. If it says Enforcing, and ausearch -m avc shows that "
-        "SELinux denies the device files: start the container with --security-opt label=disable, "
-        "or allow them to all containers of the node (the boolean container_use_devices).",
+        "answers on the node: check getenforce. If it says Enforcing, and ausearch -m avc shows "
+        "that SELinux denies the device files: start the container with --security-opt "
+        "label=disable, or allow them to all containers of the node (the boolean "
+        "container_use_devices).",
         "Failed to initialize NVML: Insufficient Permissions",
         "NVML's own words",
         last_resort=True,

@@ -133,7 +133,8 @@ PROGRAMS = (
         "the group is right, check SELinux (getenforce, ausearch -m avc): where it denies the "
         "device, start the container with --security-opt label=disable.",
         "Unable to open /dev/kfd read-write: Permission denied",
-        "github.com/ROCm/legacy-rocm-build/issues/1549; keep-groups: github.com/redhat-et/GKM/pull/174",
+        "github.com/ROCm/legacy-rocm-build/issues/1549; keep-groups: "
+        "github.com/redhat-et/GKM/pull/174",
         _READ,
     ),
     Rule(
