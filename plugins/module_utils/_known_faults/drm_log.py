@@ -19,7 +19,8 @@ from .rules.drm_kernel import DRM, FIRMWARE_FAILED, FIRMWARE_MISSING, OPTIONAL, 
 #: of others for each card.
 INTEREST = re.compile(
     r"Initialized (?:amdgpu|i915|xe) |\b(?:amdgpu|i915|xe)\b.{0,80}?(?:Direct firmware load"
-    r"|\*ERROR\* .{0,80}?(?:GuC|HuC|GSC|DMC)|Fatal error during|probe (?:of|with) "
+    r"|\*ERROR\* .{0,80}?(?:GuC|HuC|GSC|DMC)"
+    r"|(?:GuC|HuC|GSC) firmware .{0,120}?failed|Fatal error during|probe (?:of|with) "
     r"|not properly supported)"
 )
 _STARTED = re.compile(STARTED.replace("?:ADDRESS", "?P<address>[0-9a-f:.]{7,16}"))
@@ -53,7 +54,8 @@ def _judge(found: Finding, serves: bool) -> Finding | None:
     :param serves: whether the card started after it.
     """
     # Without GuC i915 starts, and submits no work.
-    if not serves or found.code in (FIRMWARE_FAILED, OPTIONAL):
+    guc = "_guc_" in found.details.get("file", "")
+    if not serves or guc or found.code in (FIRMWARE_FAILED, OPTIONAL):
         return found
     return _optional(found) if found.code == FIRMWARE_MISSING else None
 

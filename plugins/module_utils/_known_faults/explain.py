@@ -26,9 +26,7 @@ from .evidence_types import Evidence, Gpu
 from .matching import (
     all_matches,
     evidence,
-    filled_in,
     finding,
-    groups,
     uncovered,
     with_covered,
 )
@@ -41,6 +39,7 @@ from .rules.packages import MANAGERS
 from .rules.tables import FAILURES, SUCCESSES
 from .rules.xids import SWITCH, XID
 from .types import Rule
+from .words import filled_in, groups
 
 _REQUIRE = re.compile(r"--require=(cuda\s*>=\s*\d+\.\d+)")
 _CUDA = re.compile(r"cuda\s*>=\s*(\d+\.\d+)", re.IGNORECASE)

@@ -18,8 +18,8 @@ from functools import lru_cache
 from .._core.finding import Finding, Subject
 from .literals import Words, required
 from .package_lines import failed_lines
-from .reader import near_address
 from .types import PACKAGE_ERRORS, Rule
+from .words import filled_in, groups
 
 _MOST_EVIDENCE = 320
 _BEFORE = 80
@@ -28,13 +28,6 @@ _MOST_ENDS = 100
 # More than there are rules.
 _MOST_PATTERNS = 1024
 _PARTS: dict[str, Callable[[str], str]] = {PACKAGE_ERRORS: failed_lines}
-
-
-class _Groups(dict[str, str]):
-    """Named groups for a text; one without a match is empty."""
-
-    def __missing__(self, key: str) -> str:
-        return ""
 
 
 @lru_cache(maxsize=_MOST_PATTERNS)
@@ -164,23 +157,6 @@ def _outdated(row: Rule, match: re.Match[str]) -> str:
     """Return which releases have this message, if newer ones have another."""
     message = match.group().lower()
     return "".join(f" These are words of {who}." for words, who in row.outdated if words in message)
-
-
-def groups(match: re.Match[str]) -> dict[str, str]:
-    """Return the named groups that have a value; an address also from the lines around."""
-    found = {name: value for name, value in match.groupdict().items() if value}
-    if "address" in match.re.groupindex and "address" not in found:
-        near = near_address(match.string, match.start())
-        found.update({"address": near} if near else {})
-    return found
-
-
-def filled_in(sentence: str, match: re.Match[str]) -> str:
-    """Return a sentence with the named groups in place of their names in braces."""
-    said = sentence.format_map(_Groups(groups(match)))
-    # A name that the text did not have leaves blanks behind, or a bracket without it.
-    said = re.sub(r" \((?:[a-z]{1,20} )?\)", "", said)
-    return re.sub(r" +(?=[,.:;](?:\s|$))", "", re.sub(r" {2,}", " ", said))
 
 
 def evidence(match: re.Match[str]) -> str:

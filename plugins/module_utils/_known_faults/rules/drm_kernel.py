@@ -78,6 +78,22 @@ DRM = (
         covers=(PROBE_FAILED,),
     ),
     Rule(
+        FIRMWARE_MISSING,
+        _DRIVER + r"(?:\[drm\] )?(?:\*ERROR\* )?(?:(?:Tile\d|GT\d|GUC): ?){0,3}"
+        r"GuC firmware (?P<file>[\w./+-]{1,120}): fetch failed "
+        r"(?:with error )?-ENOENT",
+        _KERNEL,
+        "The driver {driver} does not find the firmware {file} for the GPU {address}.",
+        "Install a firmware package that has this file (linux-firmware; Debian: "
+        "firmware-intel-graphics), or the firmware of Intel's driver package where that is used "
+        "(intel-i915-dkms), rebuild the initial RAM disk and reboot.",
+        "i915 0000:ca:00.0: GT0: GuC firmware i915/pvc_guc_70.26.4.bin: fetch failed -ENOENT",
+        "Linux, drivers/gpu/drm/i915/gt/uc/intel_uc_fw.c; "
+        "github.com/intel-gpu/intel-gpu-i915-backports/issues/199",
+        READ,
+        covers=(PROBE_FAILED, FIRMWARE_FAILED, WEDGED),
+    ),
+    Rule(
         FIRMWARE_FAILED,
         _DRIVER + r"(?:\[drm\] )?\*ERROR\* [^\n]{0,80}?(?P<what>GuC "
         r"(?:firmware|initialization)[^\n]{0,120})",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..._core.finding import INFO, POSSIBLE, WARNING
 from ..codes import OTHER_KERNEL
 from ..types import Rule
-from .drm_kernel import FIRMWARE_FAILED, FIRMWARE_MISSING, PROBE_FAILED, RESET_FAILED, WEDGED
+from .drm_kernel import FIRMWARE_FAILED, PROBE_FAILED, RESET_FAILED, WEDGED
 
 READ = "2026-11-28"
 _KERNEL = "the kernel's log"
@@ -35,21 +35,6 @@ _AGAIN = (
 )
 
 INTEL = (
-    Rule(
-        FIRMWARE_MISSING,
-        _CARD + _PLACE + r"GuC firmware (?P<file>[\w./+-]{1,120}): fetch failed "
-        r"(?:with error )?-ENOENT",
-        _KERNEL,
-        "The driver {driver} does not find the firmware {file} for the GPU {address}.",
-        "Install a firmware package that has this file (linux-firmware; Debian: "
-        "firmware-intel-graphics), or the firmware of Intel's driver package where that is used "
-        "(intel-i915-dkms), rebuild the initial RAM disk and reboot.",
-        "i915 0000:ca:00.0: GT0: GuC firmware i915/pvc_guc_70.26.4.bin: fetch failed -ENOENT",
-        f"{_LINUX}i915/gt/uc/intel_uc_fw.c; "
-        "github.com/intel-gpu/intel-gpu-i915-backports/issues/199",
-        READ,
-        covers=(PROBE_FAILED, FIRMWARE_FAILED, WEDGED),
-    ),
     Rule(
         FIRMWARE_FAILED,
         _CARD + _PLACE + r"firmware production part check failure",
