@@ -24,7 +24,7 @@ INTEREST = re.compile(
     r"|not properly supported)"
 )
 _STARTED = re.compile(STARTED.replace("?:ADDRESS", "?P<address>[0-9a-f:.]{7,16}"))
-_ORDER = {row.code: -number for number, row in enumerate(reversed(DRM))}
+_ORDER = (*dict.fromkeys(row.code for row in DRM if row.code != OPTIONAL), OPTIONAL)
 
 
 def kernel_findings(lines: Sequence[str]) -> list[Finding]:
@@ -45,7 +45,7 @@ def kernel_findings(lines: Sequence[str]) -> list[Finding]:
             judged = _judge(finding(row, match), serves)
             if judged is not None:
                 found.setdefault((judged.code, judged.cause), judged)
-    return sorted(found.values(), key=lambda one: _ORDER[one.code])
+    return sorted(found.values(), key=lambda one: _ORDER.index(one.code))
 
 
 def _judge(found: Finding, serves: bool) -> Finding | None:
