@@ -43,6 +43,7 @@ class Case:
     :param never_says: words that must not come in cause, next step or fix.
     :param open: why it is not answered rightly yet; empty for a case that is.
     :param nothing: whether the text is of a node that works, so that no error may be found.
+    :param quiet: whether nothing at all may be found.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Case:
     never_says: tuple[str, ...] = ()
     never_codes: tuple[str, ...] = ()
     nothing: bool = False
+    quiet: bool = False
     open: str = ""
     keys: frozenset[str] = field(default=frozenset(), compare=False)
 
@@ -91,6 +93,7 @@ def _read(path: Path) -> Case:
         never_says=tuple(never.get("says") or ()),
         never_codes=tuple(never.get("codes") or ()),
         nothing=bool(expect.get("nothing")),
+        quiet=expect.get("codes") == [],
         open=expect.get("open") or "",
         keys=frozenset(said) - _KEYS | frozenset(expect) - _EXPECTED,
     )
@@ -115,6 +118,8 @@ def judge(case: Case, found: Sequence[Mapping[str, Any]]) -> list[str]:
     wrong = [f"{code} is said" for code in case.never_codes if code in codes]
     if case.nothing and errors:
         wrong.append(f"errors are found: {', '.join(errors)}")
+    if case.quiet and codes:
+        wrong.append(f"found: {', '.join(codes)}")
     wrong += [f"{code} is missing" for code in case.codes if code not in codes]
     first = next((one for one in found if case.codes and one["code"] == case.codes[0]), None)
     if first:

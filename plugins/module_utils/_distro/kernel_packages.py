@@ -38,7 +38,9 @@ KERNEL_FLAVOURS: Mapping[str, tuple[tuple[str, str], ...]] = {
 _AMAZON = re.compile(r"(?P<series>\d+\.\d+)\.\S*\.amzn2023\b")
 _AMAZON_FIRST = "6.1"
 # Proxmox's kernels on Debian: their packages were called pve-* until 6.2, in which both names occur
-# (github.com/anomixer/proxmox-vgpu-installer, github.com/KyleGospo/gasket-dkms/pull/20).
+# (github.com/anomixer/proxmox-vgpu-installer, github.com/KyleGospo/gasket-dkms/pull/20; samples of
+# names: github.com/awesometic/realtek-r8125-dkms/issues/24, github.com/strongtz/i915-sriov-dkms
+# issues 86 and 403).
 _PROXMOX = re.compile(r"(?P<major>\d+)\.(?P<minor>\d+)\.\S*-pve\Z")
 _PROXMOX_FROM, _PVE_UNTIL = (6, 2), (6, 2)
 _DEBIAN_KERNEL = re.compile(

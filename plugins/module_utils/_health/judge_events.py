@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from .._core.finding import Finding
-from .._known_faults.drm_events import STARTS, is_covered
+from .._known_faults.drm_events import STARTS, uncovered_codes
 from .._known_faults.explain import explain
 from .._nvidia.xids_data import INFO, WARNING
 from .judge_log import describe
@@ -99,11 +99,11 @@ def _kernel_drivers(node: Node) -> list[Judged]:
     codes: dict[str, set[str]] = {}
     for event in events:
         codes.setdefault(_gpu_of(event, gpus), set()).add(event.variant)
+    told = {address: uncovered_codes(of_gpu) for address, of_gpu in codes.items()}
     return [
         _kernel_driver(replace(event, address=_gpu_of(event, gpus)), gpus)
         for event in events
-        if _gpu_of(event, gpus) in gpus
-        and not is_covered(event.variant, frozenset(codes[_gpu_of(event, gpus)]))
+        if _gpu_of(event, gpus) in gpus and event.variant in told[_gpu_of(event, gpus)]
     ]
 
 

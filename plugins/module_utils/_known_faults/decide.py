@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .._core.finding import POSSIBLE, Finding
-from .matching import filled_in
 from .predicates import Answer, Facts, holds
 from .types import Rule
+from .words import filled_in
 
 _Match = tuple[Rule, "re.Match[str]"]
 

@@ -7,18 +7,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
-from .matching import compiled, matches
+from .matching import matches, remaining
 from .rules.amd_kernel import AMD
 from .rules.drm_kernel import DRM
 from .rules.intel_kernel import INTEL, OTHERS
 
 _ROWS = (*AMD, *INTEL, *DRM, *OTHERS)
-_RULES = compiled(_ROWS)
 #: Codes of a start that failed: over if the driver serves the GPU now.
 STARTS = frozenset(row.code for row in DRM) | {"bar_not_assigned", "amd_vf_mailbox"}
-_LAST = frozenset(row.code for row in OTHERS)
 # Sequence numbers and addresses in memory: lines that differ in these only mean the same.
 _LONG = re.compile(r"(?<![A-Za-z])\d{5,}|0x[0-9a-f]{9,}")
 _MOST_MEANINGS = 4096
@@ -31,11 +30,10 @@ def code_of(line: str) -> str:
 
 @lru_cache(maxsize=_MOST_MEANINGS)
 def _code(line: str) -> str:
-    return next((row.code for row, _match in matches(line, _RULES)), "")
+    return next((row.code for row, _match in matches(line, _ROWS)), "")
 
 
-def is_covered(code: str, others: frozenset[str]) -> bool:
-    """Return whether other codes of the same GPU say more than a code does."""
-    if code in _LAST and others - _LAST:
-        return True
-    return any(code in row.covers for row in _ROWS if row.code in others and row.code != code)
+def uncovered_codes(codes: Collection[str]) -> frozenset[str]:
+    """Return those codes of one GPU of which no other one says more."""
+    rows = [row for row in _ROWS if row.code in codes]
+    return frozenset(row.code for row, remains in zip(rows, remaining(rows)) if remains)

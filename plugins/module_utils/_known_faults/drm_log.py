@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .._core.finding import Finding
 from .drm import addresses
-from .matching import compiled, finding, matches
-from .rules.drm_kernel import DRM, FIRMWARE_FAILED, FIRMWARE_MISSING
+from .matching import finding, matches
+from .rules.drm_kernel import DRM, FIRMWARE_FAILED, FIRMWARE_MISSING, OPTIONAL, STARTED
 
 #: Lines of the kernel's log that say what failed, and which card started. The drivers write dozens
 #: of others for each card.
 INTEREST = re.compile(
     r"Initialized (?:amdgpu|i915|xe) |\b(?:amdgpu|i915|xe)\b.{0,80}?(?:Direct firmware load"
-    r"|\*ERROR\* .{0,80}?(?:GuC|HuC|GSC|DMC)|Fatal error during|probe (?:of|with) "
+    r"|\*ERROR\* .{0,80}?(?:GuC|HuC|GSC|DMC)"
+    r"|(?:GuC|HuC|GSC) firmware .{0,120}?failed|Fatal error during|probe (?:of|with) "
     r"|not properly supported)"
 )
-#: The file is missing, and the card serves containers.
-OPTIONAL = "drm_firmware_optional"
-# Linux, drivers/gpu/drm/drm_drv.c, drm_dev_register(): with a date before 6.14.
-_STARTED = re.compile(
-    r"Initialized (?:amdgpu|i915|xe) [\d. ]{1,40}for (?P<address>[0-9a-f:.]{7,16}) on minor"
-)
-_RULES = compiled(DRM)
-_ORDER = {**{row.code: number for number, row in enumerate(DRM)}, OPTIONAL: len(DRM)}
-# What loads without them computes: they are for video, and for saving power.
-_OTHER_UNITS = ("HuC", "GSC", "DMC")
+_STARTED = re.compile(STARTED.replace("?:ADDRESS", "?P<address>[0-9a-f:.]{7,16}"))
+_ORDER = (*dict.fromkeys(row.code for row in DRM if row.code != OPTIONAL), OPTIONAL)
 
 
 def kernel_findings(lines: Sequence[str]) -> list[Finding]:
@@ -45,13 +39,13 @@ def kernel_findings(lines: Sequence[str]) -> list[Finding]:
             started[match["address"]] = number
     found: dict[tuple[str, str], Finding] = {}
     for number, line in enumerate(lines):
-        for row, match in matches(line, _RULES):
+        for row, match in matches(line, DRM):
             cards = addresses(line)
             serves = bool(cards) and all(started.get(card, -1) > number for card in cards)
-            judged = _judge(finding(row, match, line), serves)
+            judged = _judge(finding(row, match), serves)
             if judged is not None:
                 found.setdefault((judged.code, judged.cause), judged)
-    return sorted(found.values(), key=lambda one: _ORDER[one.code])
+    return sorted(found.values(), key=lambda one: _ORDER.index(one.code))
 
 
 def _judge(found: Finding, serves: bool) -> Finding | None:
@@ -59,29 +53,21 @@ def _judge(found: Finding, serves: bool) -> Finding | None:
 
     :param serves: whether the card started after it.
     """
-    details = found.details
-    if found.code == FIRMWARE_FAILED:
-        # Without GuC i915 starts, and submits no work.
-        return _optional(found, details["what"]) if _is_other(details["what"]) else found
-    if not serves:
+    # Without GuC i915 starts, and submits no work.
+    guc = "_guc_" in found.details.get("file", "")
+    if not serves or guc or found.code in (FIRMWARE_FAILED, OPTIONAL):
         return found
-    if found.code == FIRMWARE_MISSING:
-        return _optional(found, f"firmware {details['file']}")
-    return None
+    return _optional(found) if found.code == FIRMWARE_MISSING else None
 
 
-def _is_other(what: str) -> bool:
-    return what.lower().startswith(tuple(unit.lower() for unit in _OTHER_UNITS))
-
-
-def _optional(found: Finding, what: str) -> Finding:
+def _optional(found: Finding) -> Finding:
     """Return the finding of firmware without which the driver serves the card."""
-    details = found.details
-    return Finding(
-        "drm_firmware_optional",
-        f"The driver {details['driver']} serves the GPU {details['address']} without a part of "
-        f"its functions: {what}.",
-        found.evidence,
-        "Containers can use the GPU. Where what is missing is needed (video, saving power, "
-        "protected memory), install a newer firmware package.",
+    row = next(row for row in DRM if row.code == OPTIONAL)
+    details = {**found.details, "file": f"firmware {found.details['file']}", "what": ""}
+    return replace(
+        found,
+        code=OPTIONAL,
+        cause=row.cause.format(**details),
+        next_step=row.next_step,
+        severity=row.severity,
     )

@@ -25,11 +25,8 @@ from .driver import diagnose
 from .evidence_types import Evidence, Gpu
 from .matching import (
     all_matches,
-    compiled,
     evidence,
-    filled_in,
     finding,
-    groups,
     uncovered,
     with_covered,
 )
@@ -42,11 +39,11 @@ from .rules.packages import MANAGERS
 from .rules.tables import FAILURES, SUCCESSES
 from .rules.xids import SWITCH, XID
 from .types import Rule
+from .words import filled_in, groups
 
 _REQUIRE = re.compile(r"--require=(cuda\s*>=\s*\d+\.\d+)")
 _CUDA = re.compile(r"cuda\s*>=\s*(\d+\.\d+)", re.IGNORECASE)
 _MOST_LINES = 2000
-_RULES = compiled(FAILURES)
 _GOOD = tuple((row, re.compile(row.pattern)) for row in SUCCESSES)
 
 
@@ -72,7 +69,7 @@ def explain(
     known = seen or {}
     # Of the general messages of one program only the first counts.
     contexts: set[str] = set()
-    matched = all_matches(text, _RULES, lambda row: holds(row.when, facts, known) is not False)
+    matched = all_matches(text, FAILURES, lambda row: holds(row.when, facts, known) is not False)
     for row, match, others in decided(uncovered(matched), facts, known):
         if (row.last_resort and documents) or row.context in contexts:
             continue
@@ -89,7 +86,7 @@ def successes(text: str) -> list[Finding]:
     text = read(text)
     found = ((row, pattern.search(text)) for row, pattern in _GOOD)
     return [
-        Finding(row.code, filled_in(row.cause, match), evidence(text, match), details=groups(match))
+        Finding(row.code, filled_in(row.cause, match), evidence(match), details=groups(match))
         for row, match in found
         if match
     ]
@@ -119,24 +116,24 @@ def _finding(
         cause, step = row.cause, row.next_step
         if driver:
             cause += f" It is {driver}, {_newest(driver, data)}."
-        return Finding(row.code, cause, evidence(text, match), step)
+        return Finding(row.code, cause, evidence(match), step)
     if row.context == MANAGERS:
-        lines = relevant_lines(text, f"{row.pattern}|{RELATION}")
-        return replace(finding(row, match, text), evidence=lines[:_MOST_LINES])
+        lines = relevant_lines(match.string, f"{row.pattern}|{RELATION}")
+        return replace(finding(row, match), evidence=lines[:_MOST_LINES])
     if row.code == BUILD_FAILED:
         return explain_log(text)
     if row.code == NO_HEADERS:
         return missing_headers(text, facts) or finding(row, match, text)
     if row is CUDA_BUSY:
-        return _busy(finding(row, match, text), gpus)
+        return _busy(finding(row, match), gpus)
     if row.code == XID:
-        return xid(finding(row, match, text), text)
+        return xid(finding(row, match), text)
     if row.code == SWITCH:
-        return switch_error(finding(row, match, text), text)
+        return switch_error(finding(row, match), text)
     if row.code == MISMATCH:
-        return mismatch(finding(row, match, text), facts)
+        return mismatch(finding(row, match), facts)
     if row.code == GPU_UNSUPPORTED and row.driver and not gpus:
-        return unsupported(row, text, evidence(text, match))
+        return unsupported(row, text, evidence(match))
     if row.driver:
         found = diagnose(
             Evidence(
@@ -149,8 +146,8 @@ def _finding(
         )
         if found.code != UNKNOWN:
             # What was not looked at is no evidence.
-            return found if gpus else replace(found, evidence=evidence(text, match))
-    return finding(row, match, text)
+            return found if gpus else replace(found, evidence=evidence(match))
+    return finding(row, match)
 
 
 def _busy(found: Finding, gpus: Sequence[Mapping[str, Any]]) -> Finding:
@@ -177,7 +174,7 @@ def _requirement(
     row: Rule, match: re.Match[str], text: str, driver: str | None, data: CudaData
 ) -> Finding:
     """Return what an image requires, which driver meets it, and what this driver supports."""
-    shown = evidence(text, match)
+    shown = evidence(match)
     condition = re.sub(r"\s+", "", match["condition"])
     # Of several alternatives the toolkit names the last one; that of CUDA is the first.
     demanded = _REQUIRE.search(text)

@@ -13,32 +13,68 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from .._core.finding import Finding, Subject
-from .reader import near_address
-from .types import Rule
+from .literals import Words, required
+from .package_lines import failed_lines
+from .types import PACKAGE_ERRORS, Rule
+from .words import filled_in, groups
 
 _MOST_EVIDENCE = 320
 _BEFORE = 80
 _MOST_QUOTED = 4
-
-Compiled = tuple[Rule, "re.Pattern[str]"]
-
-
-class _Groups(dict[str, str]):
-    """Named groups for a text; one without a match is empty."""
-
-    def __missing__(self, key: str) -> str:
-        return ""
+_MOST_ENDS = 100
+# More than there are rules.
+_MOST_PATTERNS = 1024
+_PARTS: dict[str, Callable[[str], str]] = {PACKAGE_ERRORS: failed_lines}
 
 
-def compiled(rows: Iterable[Rule]) -> tuple[Compiled, ...]:
-    """Return the rows with their patterns, which take capital letters for small ones."""
-    return tuple((row, re.compile(row.pattern, re.IGNORECASE | re.DOTALL)) for row in rows)
+@lru_cache(maxsize=_MOST_PATTERNS)
+def _expression(pattern: str) -> re.Pattern[str]:
+    """Return a pattern, which takes capital letters for small ones; compiled when it is needed."""
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
+
+
+@lru_cache(maxsize=_MOST_PATTERNS)
+def _words(pattern: str) -> Words:
+    return required(pattern)
+
+
+class _Text:
+    """A text, and the parts of it that some rules search alone."""
+
+    def __init__(self, text: str) -> None:
+        self._parts = {"": text}
+        self._low = text.lower()
+
+    def search(self, row: Rule) -> re.Match[str] | None:
+        """Return the first match of a row that nothing after it makes up for."""
+        words = _words(row.pattern)
+        if words and not any(word in self._low for word in words):
+            return None
+        if row.within not in self._parts:
+            self._parts[row.within] = _PARTS[row.within](self._parts[""])
+        match = _expression(row.pattern).search(self._parts[row.within])
+        return _not_over(row, match) if match and row.over else match
+
+
+def _not_over(row: Rule, match: re.Match[str] | None) -> re.Match[str] | None:
+    """Return the first match after which the text does not say that it is over."""
+    for _number in range(_MOST_ENDS):
+        if match is None:
+            return None
+        address = match.groupdict().get("address")
+        place = re.escape(address) if address else "[0-9a-f:.]{7,16}"
+        end = _expression(row.over.replace("ADDRESS", place)).search(match.string, match.end())
+        if end is None:
+            return match
+        match = _expression(row.pattern).search(match.string, end.end())
+    return match
 
 
 def matches(
-    text: str, rules: Sequence[Compiled], applies: Callable[[Rule], bool] = bool
+    text: str, rules: Iterable[Rule], applies: Callable[[Rule], bool] = bool
 ) -> list[tuple[Rule, re.Match[str]]]:
     """Return the rows that a text has, most specific first.
 
@@ -48,13 +84,14 @@ def matches(
 
 
 def all_matches(
-    text: str, rules: Sequence[Compiled], applies: Callable[[Rule], bool] = bool
+    text: str, rules: Iterable[Rule], applies: Callable[[Rule], bool] = bool
 ) -> list[tuple[Rule, re.Match[str]]]:
     """Return the rows that a text has, those too that others cover."""
     found = []
+    searched = _Text(text)
     contexts: dict[str, bool] = {"": True}
-    for row, pattern in rules:
-        match = pattern.search(text)
+    for row in rules:
+        match = searched.search(row)
         if match and applies(row):
             if row.context not in contexts:
                 contexts[row.context] = bool(re.search(row.context, text))
@@ -67,14 +104,17 @@ def uncovered(
     found: Sequence[tuple[Rule, re.Match[str]]],
 ) -> list[tuple[Rule, re.Match[str]]]:
     """Return the rows of which no other row says more."""
-    known = any(not row.last_resort for row, _match in found)
+    left = remaining([row for row, _match in found])
+    return [one for one, remains in zip(found, left) if remains]
+
+
+def remaining(rows: Sequence[Rule]) -> list[bool]:
+    """Return for each row whether no other row says more."""
+    known = any(not row.last_resort for row in rows)
     return [
-        (row, match)
-        for number, (row, match) in enumerate(found)
-        if not (known and row.last_resort)
-        and not any(
-            _covers(other, row, place < number) for place, (other, _one) in enumerate(found)
-        )
+        not (known and row.last_resort)
+        and not any(_covers(other, row, place < number) for place, other in enumerate(rows))
+        for number, row in enumerate(rows)
     ]
 
 
@@ -85,12 +125,12 @@ def _covers(other: Rule, row: Rule, before: bool) -> bool:
     return before or other.code not in row.covers
 
 
-def finding(row: Rule, match: re.Match[str], text: str) -> Finding:
+def finding(row: Rule, match: re.Match[str]) -> Finding:
     """Return what a row says, with the words of the text."""
     return Finding(
         row.code,
         filled_in(row.cause, match) + _outdated(row, match),
-        evidence(text, match),
+        evidence(match),
         filled_in(row.next_step, match),
         groups(match),
         row.severity,
@@ -105,7 +145,7 @@ def with_covered(
 ) -> Finding:
     """Return a finding with the lines of the rows that it covers, where its row wants them."""
     lines = [
-        evidence(match.string, match)
+        evidence(match)
         for other, match in matched
         if row.quotes_covered and other.code in row.covers and other.code != row.code
     ]
@@ -119,25 +159,9 @@ def _outdated(row: Rule, match: re.Match[str]) -> str:
     return "".join(f" These are words of {who}." for words, who in row.outdated if words in message)
 
 
-def groups(match: re.Match[str]) -> dict[str, str]:
-    """Return the named groups that have a value; an address also from the lines around."""
-    found = {name: value for name, value in match.groupdict().items() if value}
-    if "address" in match.re.groupindex and "address" not in found:
-        near = near_address(match.string, match.start())
-        found.update({"address": near} if near else {})
-    return found
-
-
-def filled_in(sentence: str, match: re.Match[str]) -> str:
-    """Return a sentence with the named groups in place of their names in braces."""
-    said = sentence.format_map(_Groups(groups(match)))
-    # A name that the text did not have leaves blanks behind, or a bracket without it.
-    said = re.sub(r" \((?:[a-z]{1,20} )?\)", "", said)
-    return re.sub(r" +(?=[,.:;](?:\s|$))", "", re.sub(r" {2,}", " ", said))
-
-
-def evidence(text: str, match: re.Match[str]) -> str:
+def evidence(match: re.Match[str]) -> str:
     """Return the matching line, or the part of a long line around the match."""
+    text = match.string
     start = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", match.end())
     end = len(text) if end < 0 else end

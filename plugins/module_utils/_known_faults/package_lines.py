@@ -2,7 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lines of a package manager's output that show why it failed. Pure."""
+"""The lines of a package manager's output that show why it failed. Pure.
+
+Package managers use words that other programs use, too: connection refused, 403 Forbidden, was not
+found. In a log of several programs they count on lines only that a package manager begins as an
+error, and on those that continue it.
+"""
 
 from __future__ import annotations
 
@@ -29,3 +34,56 @@ def relevant_lines(output: str, pattern: str = r"\Z.", more: Sequence[str] = ())
         or line.strip() in more
     ]
     return "\n".join(dict.fromkeys((*(lines or output.strip().splitlines()[-8:]), *more)))
+
+
+# What apt and dpkg begin the lines of errors with, also behind the prefix of a log or a message.
+_APT = (
+    r"(?:^|[\s\"':>]|\\n)(?:[EW]:(?= |[A-Z])|Err(?::\d+)? )|\bdpkg(?:-deb|-divert)?: (?!warning)"
+    r"|Errors were encountered while processing"
+)
+_DNF = (
+    r"\bError: (?=$|Failed to d|Unable to find|Problem|Error downloading|Transaction|GPG|Status"
+    r"|This command|Cannot (?:d|retr|find|prepare)|Package|Module|Conflict|Repository|No "
+    r"|Nothing|Curl|Cache|rpmdb|Subprocess|You need)"
+    r"|Errors during downloading|\bProbl.{1,2}me?s?(?: \d+)?: |\[MIRROR\]|^>>> "
+    r"|\[Errno (?:14|256)\]"
+    r"|\bStatus code: \d|\bCurl error|\bDepsolve Error|^\s*error: |\bscriptlet"
+    r"|\bFailed to (?:download (?:metadata|packages)|resolve the transaction|synchronize cache"
+    r"|install some of|update apt cache|lock (?:apt|directory|/var)|obtain the transaction lock"
+    r"|fetch (?:https?|file|cdrom|copy|store):)"
+)
+_WORDS = (
+    r"unmet dependencies|but (?:it|\S+) is (?:not (?:going )?)?to be installed|is not installable"
+    r"|No match for argument|Unable to (?:find a match|locate package)|[Nn]o package"
+    r"|(?:All matches|matches) were filtered out|modular filtering|No provider of|\bSolution \d"
+    r"|is not signed|is not installed$|GPG check FAILED|GPG signature|GPG key|Signing key"
+    r"|(?:R|r)oot privileges|superuser privileges|is locked by|management is locked"
+    r"|Download \(curl\)|not found on medium|Valid metadata not found|Signature verification failed"
+    r"|Release file|remove is disabled"
+)
+_BEGINS = re.compile(rf"{_APT}|{_DNF}|{_WORDS}")
+# What docker build writes before each line.
+_STEP = re.compile(r"^(?:#\d+ )?\d+\.\d{1,4} ")
+# apt waits for a lock and tries again, and a run of dnf that was completed skipped what it named.
+_NO_ERROR = re.compile(r"Waiting for cache lock|^\s*Ign(?::\d+)? ")
+_COMPLETED = re.compile(r"(?:^|[\s\"])Complete!\s*$")
+_CONTINUES = (" ", "\t", "-", ">", "(")
+
+
+def failed_lines(text: str) -> str:
+    """Return the lines that a package manager begins as errors, with those that continue them."""
+    found: list[str] = []
+    inside = False
+    for line in (_STEP.sub("", one) for one in text.split("\n")):
+        if _COMPLETED.search(line):
+            found.clear()
+        if _NO_ERROR.search(line):
+            inside = False
+        elif _BEGINS.search(line):
+            inside = True
+            found.append(line)
+        elif inside and line.startswith(_CONTINUES):
+            found.append(line)
+        else:
+            inside = False
+    return "\n".join(found)

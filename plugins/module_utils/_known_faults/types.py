@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from .._core.finding import ERROR
 
 READ = "2026-11-21"
+#: The part of a text that package managers report as failed.
+PACKAGE_ERRORS = "package_errors"
 _FACTS = "the project's own collection of failure texts"
 
 
@@ -33,6 +35,9 @@ class Rule:
     :param confidence: ``possible`` where a message has several causes and no fact decides; the
         cause names them.
     :param context: a pattern that the text must have somewhere, too; for general messages.
+    :param within: the part of a text that is searched; empty: all of it.
+    :param over: a pattern that shows, after a match, that it is over; ``ADDRESS`` in it is the
+        address of the match, or any.
     :param covers: codes that are left out if this one is found.
     :param quotes_covered: whether the lines of those are evidence of this one.
     :param driver: whether the driver's diagnosis can find the cause in the rest of the text.
@@ -55,6 +60,8 @@ class Rule:
     fix: str = ""
     confidence: str = ""
     context: str = ""
+    within: str = ""
+    over: str = ""
     covers: tuple[str, ...] = ()
     quotes_covered: bool = False
     driver: bool = False

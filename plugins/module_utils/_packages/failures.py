@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from .._core.errors import KubegpuError
 from .._host.access import Barrier
 from .._host.space import FileSystem, file_system_of
-from .._known_faults.matching import filled_in
 from .._known_faults.package_lines import RELATION, relevant_lines
 from .._known_faults.rules.packages import PACKAGES
 from .._known_faults.types import Rule
+from .._known_faults.words import filled_in
 from .obstacles import Obstacle, joined
 
 SPACE, READ_ONLY, LOCK, SIGNATURE, CHOICE = "space", "read-only", "lock", "signature", "choice"

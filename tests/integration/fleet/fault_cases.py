@@ -257,7 +257,7 @@ MODULE = {
     ),
     "drm-firmware-failed": Fault(
         "drm_firmware_failed", GPU, _INTEL,
-        (f"i915 {GPU}: [drm] *ERROR* GT0: GuC firmware i915/dg2_guc_70.bin: fetch failed -ENOENT",),
+        (f"i915 {GPU}: [drm] *ERROR* GT0: GuC initialization failed -ENXIO",),
     ),
     "drm-gpu-not-supported": Fault(
         "drm_gpu_not_supported", GPU, _INTEL,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ..._core.finding import POSSIBLE, WARNING
 from ..types import Rule
-from .drm_kernel import FIRMWARE_FAILED, PROBE_FAILED, RESET_FAILED
+from .drm_kernel import FIRMWARE_FAILED, PROBE_FAILED, RESET_FAILED, STARTED
 
 READ = "2026-11-28"
 _KERNEL = "the kernel's log"
@@ -71,15 +71,16 @@ _START = (
         _CARD + r"(?:gpu post error|(?:\[drm:[^\]\n]{1,60}\] )?\*ERROR\* atombios stuck "
         r"(?:in loop|executing))",
         _KERNEL,
-        "The VBIOS of the GPU {address} did not finish (atombios): the card, or another card on "
-        "the "
-        "same xGMI links, may be faulty; in a guest, the card was not reset after its earlier use.",
-        "Power the machine off and on. With several cards, take them out by turns to find the one "
-        "with which all fail. In a guest have the card reset by its host, and amdgpu blocked "
-        "there.",
+        "The VBIOS of the GPU {address} did not finish in time (atombios): the card was not reset "
+        "after its earlier use (a guest, a reboot, a suspend), or another card on the same xGMI "
+        "links holds it up, or the card is defective. The message does not say which.",
+        "Power the machine off and on. In a guest have the card reset by its host, and amdgpu "
+        "blocked there. If it fails again with several cards, take them out by turns to find the "
+        "one with which all fail.",
         "[drm:atom_op_jump [amdgpu]] *ERROR* atombios stuck in loop for more than 20secs aborting",
         f"{_LINUX}atom.c; github.com/ROCm/legacy-rocm-build/issues/4533",
         READ,
+        over=STARTED,
         confidence=POSSIBLE,
     ),
     Rule(
@@ -99,6 +100,7 @@ _START = (
         "[drm:amdgpu_device_fw_loading [amdgpu]] *ERROR* hw_init of IP block <psp> failed -22",
         f"{_LINUX}amdgpu_psp.c; github.com/ROCm/legacy-rocm-build/issues/2747",
         READ,
+        over=STARTED,
         confidence=POSSIBLE,
     ),
     Rule(
@@ -115,6 +117,7 @@ _START = (
         "amdgpu 0000:85:00.0: amdgpu: failed to load ucode SMC(0x32)",
         f"{_LINUX}amdgpu_psp.c; github.com/siderolabs/talos/issues/12544",
         READ,
+        over=STARTED,
         confidence=POSSIBLE,
         covers=(PROBE_FAILED,),
     ),

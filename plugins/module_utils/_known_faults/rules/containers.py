@@ -137,6 +137,7 @@ GENERAL = (
         "runtime (Kubernetes). See that nvidia-smi works on the node itself, and that "
         "NVIDIA_DRIVER_CAPABILITIES has utility.",
         'exec: "nvidia-smi": executable file not found in $PATH',
+        "github.com/NVIDIA/nvidia-docker/issues/1668",
         family="nvidia_smi_not_found",
     ),
     *MISMATCHES,
@@ -202,8 +203,9 @@ GENERAL = (
     ),
     Rule(
         "driver_not_loaded",
-        r"couldn'?t communicate with the NVIDIA driver|driver not loaded"
-        r"|NVML: DriverNotLoaded",
+        # Other drivers are "not loaded" in the same words.
+        r"couldn'?t communicate with the NVIDIA driver|NVML: DriverNotLoaded"
+        r"|\b(?:nvml|nvidia)[^\n]{0,160}?\bdriver not loaded",
         "nvidia-smi, nvidia-container-cli",
         "NVIDIA's kernel module is not loaded on the node.",
         "Run kubegpu.nodes.site for this node: role nvidia_driver loads it, or says why it cannot.",
@@ -423,6 +425,7 @@ GENERAL = (
         "Check dmesg | grep NVRM: it names the GPU and the reason; kubegpu.nodes.plan names the "
         "driver that it needs.",
         "No devices were found",
+        "github.com/NVIDIA/open-gpu-kernel-modules/issues/862",
     ),
     Rule(
         "gpu_lost",
@@ -435,7 +438,8 @@ GENERAL = (
     ),
     Rule(
         "secure_boot",
-        r"Required key not available|Key was rejected by service",
+        # The same error of a file system is of its own keys.
+        r"(?<!mount error\(126\): )Required key not available|Key was rejected by service",
         "modprobe, the driver's installer",
         "Secure Boot is on, and the module is not signed with a key that the firmware trusts.",
         "Enrol the key that signs the module (mokutil --import, then reboot), or use the "
@@ -453,6 +457,7 @@ GENERAL = (
         "Run kubegpu.nodes.site for this node: role nvidia_driver looks and says which of the four "
         "it is.",
         "ERROR: Unable to load the kernel module 'nvidia.ko'.",
+        "github.com/NVIDIA/gpu-operator/issues/8",
         driver=True,
     ),
     *ENGINES,

@@ -37,6 +37,7 @@ DEVICE_PLUGINS = (
         "Keep it off nodes without a GPU (label kubegpu.nodes/gpu). On a GPU node, check "
         "nvidia-smi -L there, and at the plugin's MIG strategy.",
         "No devices found. Waiting indefinitely.",
+        "github.com/NVIDIA/k8s-device-plugin/issues/1080",
         covers=("plugin_gave_up",),
     ),
     Rule(
@@ -106,6 +107,9 @@ DEVICE_PLUGINS = (
         "Compare capacity, allocatable and what pods have: kubegpu.nodes.verify says which of the "
         "two it is, and names the pods.",
         "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+        "github.com/NVIDIA/k8s-device-plugin/issues/430",
+        # In the events of one pod, which was placed later.
+        over=r"default-scheduler\s{1,20}Successfully assigned",
     ),
     Rule(
         "allocation_failed",

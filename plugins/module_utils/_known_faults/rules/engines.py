@@ -10,12 +10,13 @@ from ..types import Rule
 
 _READ_REPORTS = "2026-11-28"
 
+# Docker pulls what it does not have, and kubelet tries again.
+_PULLED = r"Downloaded newer image|Successfully pulled image"
+
 ENGINES = (
     Rule(
         "image_missing",
-        # Docker pulls it then, unless that fails.
-        r"Unable to find image \W{0,8}(?P<one>[\w./:@-]+)\W{0,8} locally(?!.{0,4000}?Downloaded "
-        r"newer)"
+        r"Unable to find image \W{0,8}(?P<one>[\w./:@-]+)\W{0,8} locally"
         r"|No such image: (?P<two>[\w./:@-]+)"
         r"|image \W{0,8}(?P<three>[\w./:@-]+)\W{1,8}not found"
         r"|Container image \W{0,8}(?P<four>[\w./:@-]+)\W{0,8} is not present with pull policy"
@@ -25,6 +26,7 @@ ENGINES = (
         "Bring it there (an archive, or a registry that the node reaches), or allow the pull.",
         "Unable to find image 'nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0' locally",
         "docker's own words",
+        over=_PULLED,
     ),
     Rule(
         "driver_image_missing",
@@ -54,6 +56,7 @@ ENGINES = (
         'Failed to pull image "nvcr.io/nvidia/k8s-device-plugin:v0.20.0": failed to resolve '
         'reference "nvcr.io/nvidia/k8s-device-plugin:v0.20.0": dial tcp: i/o timeout',
         "kubelet's own words",
+        over=_PULLED,
         covers=("image_missing",),
     ),
     Rule(
@@ -106,6 +109,7 @@ ENGINES = (
         '"transport: error while dialing: dial unix /run/containerd/containerd.sock: connect: no '
         'such file or directory"',
         "ctr's own words",
+        over=r"containerd successfully booted",
     ),
     Rule(
         "docker_not_running",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..._core.finding import INFO, POSSIBLE, WARNING
 from ..codes import OTHER_KERNEL
 from ..types import Rule
-from .drm_kernel import FIRMWARE_FAILED, FIRMWARE_MISSING, PROBE_FAILED, RESET_FAILED, WEDGED
+from .drm_kernel import FIRMWARE_FAILED, PROBE_FAILED, RESET_FAILED, WEDGED
 
 READ = "2026-11-28"
 _KERNEL = "the kernel's log"
@@ -21,6 +21,12 @@ _LINUX = "Linux, drivers/gpu/drm/"
 _CARD = r"\b(?P<driver>i915|xe) (?P<address>[0-9a-f:.]{7,16}): (?:\[drm\] )?(?:\*ERROR\* )?"
 # Tiles, GTs and units, such as "Tile0: GT0: GUC: ".
 _PLACE = r"(?:(?:Tile\d|GT\d|GUC|IOV|CT|CRITICAL):? |\[ENGINE \w{1,20}\] ){0,5}"
+# What concerns displays only, which no container computes with: i915's intel_fifo_underrun.c and
+# display/, amdgpu's display/.
+_DISPLAY = (
+    r"FIFO underrun|\[CRTC:|\[CONNECTOR:|\[ENCODER:|\[PLANE:|flip_done|vblank|EDID|link training|"
+    r"\bHDCP|\bDDC\b|\bDPCD?\b|\bPSR\b|dmub|DMCUB|amdgpu_dm|\bdc_|\bpipe [A-D]\b"
+)
 HANG, ENGINE_RESET, GUC = "drm_gpu_hang", "drm_engine_reset", "drm_guc_not_answering"
 _AGAIN = (
     "If it comes again, also with other programs: update the kernel, linux-firmware and the "
@@ -29,21 +35,6 @@ _AGAIN = (
 )
 
 INTEL = (
-    Rule(
-        FIRMWARE_MISSING,
-        _CARD + _PLACE + r"(?:GuC|HuC|GSC) firmware (?P<file>[\w./+-]{1,120}): fetch failed "
-        r"(?:with error )?-ENOENT",
-        _KERNEL,
-        "The driver {driver} does not find the firmware {file} for the GPU {address}.",
-        "Install a firmware package that has this file (linux-firmware; Debian: "
-        "firmware-intel-graphics), or the firmware of Intel's driver package where that is used "
-        "(intel-i915-dkms), rebuild the initial RAM disk and reboot.",
-        "i915 0000:ca:00.0: GT0: GuC firmware i915/pvc_guc_70.26.4.bin: fetch failed -ENOENT",
-        f"{_LINUX}i915/gt/uc/intel_uc_fw.c; "
-        "github.com/intel-gpu/intel-gpu-i915-backports/issues/199",
-        READ,
-        covers=(PROBE_FAILED, FIRMWARE_FAILED, WEDGED),
-    ),
     Rule(
         FIRMWARE_FAILED,
         _CARD + _PLACE + r"firmware production part check failure",
@@ -183,8 +174,8 @@ INTEL = (
 OTHERS = (
     Rule(
         "kernel_driver_errors",
-        r"\b(?P<driver>amdgpu|i915|xe|habanalabs) (?P<address>[0-9a-f:.]{7,16}): [^\n]{0,160}?"
-        r"(?:\*ERROR\*|coredump|GPU reset)",
+        r"\b(?P<driver>amdgpu|i915|xe|habanalabs) (?P<address>[0-9a-f:.]{7,16}): "
+        rf"(?![^\n]{{0,160}}?(?:{_DISPLAY}))[^\n]{{0,160}}?(?:\*ERROR\*|coredump|GPU reset)",
         _KERNEL,
         "The driver {driver} reported errors of GPU {address} since boot.",
         "Check dmesg | grep {address}; update the kernel and the firmware of the card, and have "

@@ -11,7 +11,7 @@ shows in addition (file systems, locks, pins) is in ``_packages/failures.py``.
 from __future__ import annotations
 
 from ..._core.finding import POSSIBLE
-from ..types import Rule
+from ..types import PACKAGE_ERRORS, Rule
 
 READ = "2026-11-28"
 _MANAGER = "a package manager"
@@ -19,7 +19,7 @@ _SOURCE = "apt, dpkg, dnf and zypper, run by the tests of this collection; tests
 _AGAIN = "then run again: it continues where this run stopped."
 #: What shows that a text is of a package manager: the messages are general ones.
 MANAGERS = (
-    r"(?m)^\s*(?:\d[\d.]* )?(?:E|W|Err|Get|Hit):|^\s*Probl.{1,2}mes?: |Signing key on "
+    r"(?m)^\s*(?:\d[\d.]* )?(?:E|W|Err|Get|Hit):|^\s*Probl.{1,2}me?s?(?: \d+)?: |Signing key on "
     r"|\b(?:apt|apt-get|dnf|dnf5|yum|zypper) (?:-\S{1,20} ){0,3}(?:install|reinstall|update|upgrade"
     r"|remove|module|refresh)\b|\bdpkg\b|Reading package lists|InRelease"
     r"|modular filtering|Failed to resolve the transaction|repomd\.xml"
@@ -75,6 +75,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_read_only",
@@ -88,6 +89,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_not_root",
@@ -99,6 +101,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_locked",
@@ -112,6 +115,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_not_valid",
@@ -124,6 +128,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_key_weak",
@@ -141,6 +146,7 @@ PACKAGES = (
         "github.com/claytono/ansible-role-nvidia; Debian 13, sqv",
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_key_rejected",
@@ -157,10 +163,11 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_would_remove",
-        r"remove is disabled|would be removed",
+        r"remove is disabled",
         _MANAGER,
         "The set cannot be installed without removing other packages, which is never done.",
         "Remove them manually, or name them in obsolete.",
@@ -168,6 +175,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_out_of_sync",
@@ -181,6 +189,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_hash_mismatch",
@@ -192,6 +201,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_proxy",
@@ -204,6 +214,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_certificate",
@@ -216,6 +227,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_forbidden",
@@ -227,6 +239,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "repository_unreachable",
@@ -240,6 +253,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_filtered",
@@ -254,6 +268,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_version_missing",
@@ -268,6 +283,7 @@ PACKAGES = (
         "github.com/NVIDIA/gpu-driver-container/pull/451",
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_missing",
@@ -300,6 +316,7 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_pop_pin",
@@ -336,6 +353,7 @@ PACKAGES = (
         READ,
         confidence=POSSIBLE,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
     Rule(
         "package_script_failed",
@@ -349,5 +367,6 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+        within=PACKAGE_ERRORS,
     ),
 )

@@ -73,7 +73,9 @@ PROGRAMS = (
         "a supported one, HSA_OVERRIDE_GFX_VERSION with the version of that one may do. The driver "
         "has no part in it.",
         "RuntimeError: HIP error: invalid device function",
-        "github.com/pytorch/pytorch/issues/132570",
+        "github.com/pytorch/pytorch/issues/132570; hipErrorNoBinaryForGpu: "
+        "github.com/ROCm/legacy-rocm-build/issues/1530; TensileLibrary: "
+        "github.com/brknsoul/ROCmLibs/issues/4",
         _READ,
     ),
     Rule(
@@ -118,7 +120,9 @@ PROGRAMS = (
     ),
     Rule(
         "device_node_rights",
-        r"(?P<node>/dev/(?:kfd|dri/(?:renderD|card)\d{1,3}))\b[^\n]{0,80}?permission denied",
+        # A second X server is refused the master of a card, and works without it.
+        r"(?P<node>/dev/(?:kfd|dri/(?:renderD|card)\d{1,3}))\b(?!: failed to set DRM interface)"
+        r"[^\n]{0,80}?permission denied",
         "a program that opens a GPU, often in a container",
         "The program's user may not open {node}: it is not in the group that owns the file on the "
         "node, usually render.",
@@ -127,9 +131,10 @@ PROGRAMS = (
         "of the node. The name render or video may have another number in the image. An engine "
         "without root needs the number in /etc/subgid, or podman run --group-add keep-groups. If "
         "the group is right, check SELinux (getenforce, ausearch -m avc): where it denies the "
-        "device, setsebool -P container_use_devices on allows it to all containers of the node.",
+        "device, start the container with --security-opt label=disable.",
         "Unable to open /dev/kfd read-write: Permission denied",
-        "github.com/ROCm/legacy-rocm-build/issues/1549",
+        "github.com/ROCm/legacy-rocm-build/issues/1549; keep-groups: "
+        "github.com/redhat-et/GKM/pull/174",
         _READ,
     ),
     Rule(

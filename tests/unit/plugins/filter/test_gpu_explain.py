@@ -65,12 +65,78 @@ HEALTHY = {
     "slow reset": "vfio-pci 0000:0d:00.0: not ready 1023ms after FLR; waiting",
     "user's build": "gcc: error: unrecognized command-line option '-mfoo'",
     "program": "GET /x 404 Not Found\nconnection refused, dnf and apt in words\nfailed to fetch",
+    # The errors are of other programs than apt.
+    "apt and others": """Reading package lists...
+Setting up linux-headers-6.8.0-45-generic ...
+curl: (22) The requested URL returned error: 403 Forbidden
+Error response from daemon: Get https://registry.example/v2/: connect: connection refused
+The file llama.bin was not found""",
+    "apt tries again": """Ign:3 https://mirror.example/cuda InRelease
+  404  Not Found
+Ign:4 https://mirror.example/cuda Packages
+  Could not connect to mirror.example:443, connection timed out
+Get:4 https://mirror.example/cuda Packages [450 kB]
+Reading package lists... Done""",
+    "apt waits": """\
+Waiting for cache lock: Could not get lock /var/lib/dpkg/lock-frontend. It is held
+Setting up nvidia-container-toolkit (1.17.4-1) ...""",
+    "apt simulates": """NOTE: This is only a simulation!
+Reading package lists... Done
+The following packages would be removed:
+  nvidia-prime""",
+    "initramfs": """Setting up nvidia-driver-570 (570.169) ...
+W: Possible missing firmware /lib/firmware/i915/mtl_gsc_2.bin for built-in driver i915""",
+    "dnf skips": """\
+ Problem: package nvidia-settings-515.48 requires nvidia-driver >= 515.48, but none of the
+  providers can be installed
+  - conflicting requests
+Running transaction
+Complete!""",
+    "a later start": """\
+amdgpu 0000:23:00.0: Direct firmware load for amdgpu/arcturus_gpu_info.bin failed with error -2
+amdgpu 0000:23:00.0: Fatal error during GPU init
+amdgpu: probe of 0000:23:00.0 failed with error -2
+[drm] Initialized amdgpu 3.39.0 20150101 for 0000:23:00.0 on minor 1""",
+    "a suspend": """\
+[drm:atom_op_jump [amdgpu]] *ERROR* atombios stuck in loop for more than 20secs aborting
+[drm] Initialized amdgpu 3.54.0 20150101 for 0000:01:00.0 on minor 1""",
+    "displays": """i915 0000:00:02.0: [drm] *ERROR* CPU pipe A FIFO underrun
+amdgpu 0000:05:00.0: [drm] *ERROR* [CRTC:73:crtc-0] flip_done timed out
+amdgpu 0000:05:00.0: [drm] *ERROR* dc_dmub_srv_log_diagnostic_data: DMCUB error""",
+    "a pod that waits": """\
+FailedScheduling 6m default-scheduler 0/6 nodes: 6 Insufficient nvidia.com/gpu.
+Scheduled 2m default-scheduler  Successfully assigned default/train-0 to gpu-node-1""",
+    "a pull": """Failed to pull image "x:1": ErrImagePull
+Successfully pulled image "x:1" in 25s""",
+    "containerd comes later": """\
+dial unix /run/containerd/containerd.sock: connect: connection refused
+containerd: level=info msg="containerd successfully booted in 0.09s" """,
+    "other drivers": "snd_hda: driver not loaded\nmount error(126): Required key not available",
+    "Xorg": "(EE) /dev/dri/card0: failed to set DRM interface version 1.4: Permission denied",
 }
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_texts_of_what_works_have_no_finding(name):
     assert gpu_explain(HEALTHY[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("a later start", "amdgpu 0000:23:00.0: Fatal error during GPU init", "drm_probe_failed"),
+        ("dnf skips", "Error: Unable to find a match: cuda-drivers", "package_missing"),
+        ("apt tries again", "E: Failed to fetch x.deb  403  Forbidden", "repository_forbidden"),
+        ("a pod that waits", "default-scheduler 1 Insufficient amd.com/gpu", "insufficient_gpu"),
+    ],
+)
+def test_what_fails_after_that_is_found(before, after, code):
+    assert [one["code"] for one in gpu_explain(f"{HEALTHY[before]}\n{after}")] == [code]
+
+
+def test_the_start_of_another_card_makes_up_for_nothing():
+    text = HEALTHY["a later start"].replace("for 0000:23", "for 0000:43")
+    assert [one["code"] for one in gpu_explain(text)] == ["drm_firmware_missing"]
 
 
 def test_the_worst_comes_first():

@@ -157,8 +157,12 @@ def test_firmware_for_video_and_power_saving_is_not_needed_to_compute(tree):
     assert finding.code == "drm_firmware_optional" and "HuC firmware" in finding.cause
     # Without GuC i915 says that it started, and submits nothing.
     assert [one.code for one in errors_of(tree, log.format("GuC", "guc_70"))] == [
-        "drm_firmware_failed"
+        "drm_firmware_missing"
     ]
+    failed = log.replace(
+        "{} firmware i915/dg2_{}.bin: fetch failed -ENOENT", "GuC initialization failed -ENXIO"
+    )
+    assert [one.code for one in errors_of(tree, failed)] == ["drm_firmware_failed"]
 
 
 def test_the_first_card_of_many_is_not_lost_in_what_the_driver_says_later(tree):
