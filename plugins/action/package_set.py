@@ -38,6 +38,8 @@ class ActionModule(ProxiedAction):
     TRANSFERS_FILES = False
     _supports_async = False
     _supports_check_mode = True
+    # Of the package manager; empty: its own choice.
+    _temporary = ""
 
     @lost_connection_fails
     def run(
@@ -59,6 +61,7 @@ class ActionModule(ProxiedAction):
         wrong = tasks_failure("package_set", tasks)
         if wrong:
             return {**wrong, "failed": True, "changed": False}
+        self._temporary = tasks["temporary"]
         failure, stopped = self._change(tasks["calls"], options, variables)
         recorded = self._module(
             options,
@@ -92,7 +95,8 @@ class ActionModule(ProxiedAction):
         if raw_environment_out is not None or not self._for_this_module:
             return text
         # Last, so that nothing else sets it for the package manager.
-        return f"{text} {self._connection._shell.env_prefix(**ENVIRONMENT)}".strip()
+        own = {**ENVIRONMENT, **({"TMPDIR": self._temporary} if self._temporary else {})}
+        return f"{text} {self._connection._shell.env_prefix(**own)}".strip()
 
     def _change(
         self, calls: list[dict[str, Any]], options: dict[str, Any], variables: dict[str, Any]

@@ -154,6 +154,9 @@ notes:
   - With apt, C(needrestart) is suspended for the change (C(NEEDRESTART_SUSPEND)), since its hook
     restarts services, container runtimes among them. A warning and RV(services_to_restart) name
     the services that it would have restarted.
+  - With apt, temporary files of the change are in C(/var/cache/kubegpu), and the next run removes
+    those of a killed one. Where that folder cannot take them (SELinux, C(noexec), other users
+    cannot enter it), they are in C(/tmp).
   - Check mode compares the installed with the requested versions, so that its result is right even
     if the repository does not exist yet (O(repository_expected)).
   - dnf holds packages with its plugin C(versionlock), which is installed if it is missing, and

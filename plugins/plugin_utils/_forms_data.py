@@ -88,6 +88,7 @@ TASKS: Mapping[str, Mapping[str, Form]] = {
         "calls": [{"module": PACKAGE_MODULES, "arguments": {"name": _TEXTS, "state": "text"}}],
         "named": ANY,
         "streams": ANY,
+        "temporary": "text",
     },
     "nvidia_driver": {**_TASKS, "dkms": "text", "runfile": ("mapping",)},
     "cuda_toolkit": {**_TASKS, "runfiles": [{"version": "text"}]},

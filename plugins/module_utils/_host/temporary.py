@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A directory on the node that is removed after its use."""
+"""Directories on the node that are removed after their use."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 
 from .._core.errors import KubegpuError
+from .access import barrier
+from .command import Runner
 from .files import FileState, make_directories, remove_empty_directories, write_file
 
 # Beside the cached runfiles: /tmp and /var/tmp are often too small, or mounted with noexec.
 UNPACKED = "/var/cache/kubegpu/unpacked"
+# Exists on a node with SELinux.
+_SELINUX = "/sys/fs/selinux/enforce"
 
 
 @contextlib.contextmanager
@@ -49,6 +53,32 @@ def clear_unpacked(root: str, name: str) -> None:
     folder = f"{root.rstrip('/')}{UNPACKED}/{name}"
     shutil.rmtree(folder, ignore_errors=True)
     remove_empty_directories((os.path.dirname(os.path.dirname(folder)), os.path.dirname(folder)))
+
+
+def make_shared(run: Runner, folder: str) -> str:
+    """Create a directory for the temporary files of programs (TMPDIR), and return its path, or an
+    empty text where /tmp has to serve.
+
+    Every user may write to it, as to /tmp: scripts of packages start programs as other users.
+
+    /tmp has to serve where no other user can enter the directory, where its file system is mounted
+    noexec, since scripts are run from it, and on a node with SELinux, whose policy gives files in
+    /tmp a type that files in other folders do not get.
+    """
+    if os.path.exists(_SELINUX):
+        return ""
+    clear_shared(folder)
+    make_directories(folder, 0o1777)
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC or barrier(run, folder):
+        clear_shared(folder)
+        return ""
+    return folder
+
+
+def clear_shared(folder: str) -> None:
+    """Remove the directory with all that is in it, also what a killed program left."""
+    shutil.rmtree(folder, ignore_errors=True)
+    remove_empty_directories((os.path.dirname(folder),))
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.errors import KubegpuError
+from .._host.temporary import clear_shared, make_shared
 from .._record.store import StateStore
 from . import preserve
 from . import streams as modules
@@ -113,6 +114,7 @@ def _prepare(options: Options, host: Host, store: StateStore) -> Result:
     if options.check_mode:
         return _check(options, host, record)
     wait_for_lock(host, options.name, record is not None and record.pending is not None)
+    _clear(options, host)
     database = host.manager.read_all()
     record = resume_change(record, database.packages)
     if record is not None and not present:
@@ -180,8 +182,18 @@ def _begin(
         names = tuple(dict.fromkeys((*record.released, *released)))
         store.put(options.key, replace(record, run=options.run, released=names).to_json())
     calls = _calls(options, host, plan, resolution, database)
+    folder = options.temporary(host.manager.temporary)
+    temporary = make_shared(host.manager.run, folder) if folder else ""
     start(host, released)
-    return {"calls": calls, "named": version_only, "streams": dict(host.streams.before)}
+    streams = dict(host.streams.before)
+    return {"calls": calls, "named": version_only, "streams": streams, "temporary": temporary}
+
+
+def _clear(options: Options, host: Host) -> None:
+    """Remove the temporary files of the change, or of one that was killed."""
+    folder = options.temporary(host.manager.temporary)
+    if folder:
+        clear_shared(folder)
 
 
 def start(host: Host, released: Sequence[str]) -> None:
@@ -252,6 +264,8 @@ def finish(options: Options, host: Host, store: StateStore) -> Result:
             evidence=options.failure,
             next_step="Wait for that run to end, and start no two runs for one node at a time.",
         )
+    # Before the record is finished: the run after this one clears nothing without a record.
+    _clear(options, host)
     preserve.restore(store, options.name)
     database = host.manager.read_all()
     plan = plan_after_change(request, present, record, database.packages)

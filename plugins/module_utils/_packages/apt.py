@@ -74,6 +74,9 @@ class Apt(WithoutStreams):
     module = "ansible.builtin.apt"
     log = "/var/log/apt/term.log"
     journal = "/var/lib/dpkg/updates"
+    # What is killed leaves its files: apt its folder of links to packages (apt-dpkg-install-*), the
+    # makers of an initial RAM disk all of its content.
+    temporary = "/var/cache/kubegpu/packages"
     # Without input, dpkg only takes its lock.
     lock_command: tuple[str, ...] = ("sh", "-c", "dpkg --set-selections </dev/null")
     releases_first = False

@@ -95,6 +95,9 @@ class PackageManager(Protocol):
     log: str
     # Directory with changes that a killed run did not write to the database; empty if none exists.
     journal: str
+    # Beginning of the directory for temporary files of the manager and of the packages' scripts,
+    # one for each set; empty if it takes none (TMPDIR).
+    temporary: str
     # Command that only takes the manager's lock.
     lock_command: tuple[str, ...]
     # Whether held packages have to be released before a change.

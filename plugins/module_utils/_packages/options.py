@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from .types import Lock, Request
 
@@ -41,6 +42,13 @@ class Options:
     def key(self) -> str:
         """Return the key of the set's record on the node."""
         return f"package_set:{self.name}"
+
+    def temporary(self, beginning: str) -> str:
+        """Return the set's directory for temporary files; empty without a beginning.
+
+        Each set has one: a run that lost its connection can still use that of another set.
+        """
+        return f"{beginning}-{quote(self.name, safe='')}" if beginning else ""
 
 
 def read_options(

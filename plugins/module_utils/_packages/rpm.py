@@ -317,6 +317,8 @@ class RpmManager:
 
     # rpm has no journal. A killed transaction leaves packages in two versions.
     journal = ""
+    # rpm runs scripts from %_tmppath, whatever TMPDIR is.
+    temporary = ""
     releases_first = True
     waits_for_lock = True
     replaces = False

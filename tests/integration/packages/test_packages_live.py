@@ -365,8 +365,10 @@ def test_the_hook_of_needrestart_is_suspended_and_what_waits_is_listed(ready):
         for path in (hook, program, ready.root / "root/needrestart-env"):
             path.unlink(missing_ok=True)
     assert not answer.get("failed") and not detached.get("failed"), (answer, detached)
-    assert "NEEDRESTART_SUSPEND=1" in seen.splitlines()
-    assert "NEEDRESTART_SUSPEND=1" in again.splitlines()
+    for lines in (seen.splitlines(), again.splitlines()):
+        assert "NEEDRESTART_SUSPEND=1" in lines
+        assert "TMPDIR=/var/cache/kubegpu/packages-toolkit" in lines
+    assert not (ready.root / "var/cache/kubegpu/packages-toolkit").exists()
     assert answer["services_to_restart"] == ["standin.service"]
 
 

@@ -18,6 +18,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.action import package_set as action
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host import temporary
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import apply as packages_apply
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import apt as _apt
@@ -61,6 +62,8 @@ class StandinNode:
         self.calls = []
         self.fail = None
         self.die = None
+        # TMPDIR of each call of apt.
+        self.temporary = []
 
     # -- commands that the module runs
     def __call__(self, argv, timeout=60, environment=None):
@@ -85,6 +88,7 @@ class StandinNode:
             "apt-cache": self.policy if argv[1] == "policy" else self.madison,
             "apt-config": self.sandbox,
             "needrestart": self.needrestart,
+            "setpriv": lambda _words: Result(1, "", ""),
             "apt-get": self.update if argv[1] == "update" else self.simulate,
         }[argv[0]](list(argv[1:]))
 
@@ -202,6 +206,12 @@ class StandinNode:
         return Result(0, removed + lines, "")
 
     # -- Ansible's module
+    def use(self, folder):
+        """Leave a temporary file there, as a killed apt does."""
+        self.temporary.append(folder)
+        if folder:
+            Path(folder, "apt-dpkg-install-x").mkdir(exist_ok=True)
+
     def apt(self, arguments):
         self.calls.append("apt change")
         if self.die == "before apt":
@@ -241,6 +251,7 @@ class Task:
         self.tmp_path = tmp_path
         monkeypatch.setattr(module, "module_runner", lambda _module: node)
         monkeypatch.setattr(_apt.Apt, "journal", str(tmp_path / "none"))
+        monkeypatch.setattr(_apt.Apt, "temporary", str(tmp_path / "cache/kubegpu/packages"))
         monkeypatch.setattr(action.ProxiedAction, "run", lambda *_a, **_k: {})
 
     def once(self, check, arguments):
@@ -249,6 +260,7 @@ class Task:
 
         def execute(module_name, module_args, task_vars):
             if module_name == "ansible.builtin.apt":
+                self.node.use(plugin._temporary)
                 return self.node.apt(module_args)
             self.node.calls.append(f"module {module_args['_internal']['_phase']}")
             if not check and self.node.die == f"before {module_args['_internal']['_phase']}":
@@ -811,6 +823,47 @@ def test_without_a_service_that_waits_there_is_no_warning(task, node, capfd, wai
     assert "needrestart" not in capfd.readouterr().err
 
 
+@pytest.fixture
+def open_to_others(monkeypatch):
+    """pytest's folders are those of one user."""
+    monkeypatch.setattr(temporary, "barrier", lambda _run, _path: None)
+    monkeypatch.setattr(temporary, "_SELINUX", "/none")
+
+
+@pytest.mark.usefixtures("open_to_others")
+def test_temporary_files_of_apt_are_in_a_folder_that_is_removed(task, node, tmp_path):
+    task.present(name="a/..")
+    assert node.temporary == [str(tmp_path / "cache/kubegpu/packages-a%2F..")]
+    assert not (tmp_path / "cache/kubegpu").exists()
+
+
+@pytest.mark.usefixtures("open_to_others")
+@pytest.mark.parametrize("die", ["before apt", "after apt", "before record"])
+@pytest.mark.parametrize("then", ["present", "absent"])
+def test_the_next_run_removes_what_a_killed_apt_has_left(task, node, tmp_path, die, then):
+    """apt 2.6.1 leaves apt-dpkg-install-*, its folder of links to packages."""
+    node.die = die
+    with pytest.raises(Killed):
+        task.present()
+    assert list((tmp_path / "cache/kubegpu/packages-toolkit").iterdir())
+    node.die = None
+    getattr(task, then)()
+    assert not (tmp_path / "cache/kubegpu").exists()
+
+
+@pytest.mark.usefixtures("open_to_others")
+def test_a_failed_apt_leaves_no_temporary_files(task, node, tmp_path):
+    node.fail = "E: broken"
+    assert task.present()["failed"] and node.temporary != [""]
+    assert not (tmp_path / "cache/kubegpu").exists()
+
+
+def test_a_folder_that_apts_user_cannot_enter_takes_no_temporary_files(task, node, tmp_path):
+    (tmp_path / "cache").mkdir(mode=0o700)
+    assert task.present()["changed"] and node.temporary == [""]
+    assert not list((tmp_path / "cache").iterdir())
+
+
 @pytest.mark.parametrize(
     ("module_name", "expected"),
     [
@@ -834,3 +887,7 @@ def test_needrestart_is_suspended_for_the_package_manager(monkeypatch, module_na
     )
     answer = plugin._execute_module(module_name=module_name)
     assert answer["environment"] == expected
+    plugin._temporary = "/x"
+    answer = plugin._execute_module(module_name=module_name)
+    ours = module_name == "kubegpu.nodes.package_set"
+    assert answer["environment"] == (expected if ours else f"{expected} TMPDIR=/x")

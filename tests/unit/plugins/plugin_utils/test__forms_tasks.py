@@ -34,7 +34,7 @@ CALL: dict[str, Any] = {
     "arguments": {"name": ["a=1"], "state": "present"},
 }
 GOOD: dict[str, Any] = {
-    "package_set": {"calls": [CALL], "named": [], "streams": {}},
+    "package_set": {"calls": [CALL], "named": [], "streams": {}, "temporary": ""},
     "nvidia_driver": {"needed": True, "sets": [], "dkms": "", "runfile": None},
     "cuda_toolkit": {"needed": True, "sets": [], "runfiles": [{"version": "12.8"}]},
 }

@@ -17,10 +17,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.instal
     execute_runfile,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host import temporary
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.access import Barrier
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.temporary import (
+    clear_shared,
     clear_unpacked,
+    make_shared,
     unpacking,
 )
 
@@ -58,6 +61,51 @@ def test_a_place_where_nothing_may_be_run_is_named(tmp_path, monkeypatch):
     with pytest.raises(KubegpuError, match="mounted noexec"), unpacking(str(tmp_path), "driver"):
         pass
     assert not list(tmp_path.iterdir())
+
+
+def shared(monkeypatch, tmp_path, **change):
+    """Make the folder for programs; return what it is, and its path."""
+    monkeypatch.setattr(temporary, "_SELINUX", change.get("selinux", "/none"))
+    monkeypatch.setattr(temporary, "barrier", lambda _run, _path: change.get("barrier"))
+    if "flags" in change:
+        flags = types.SimpleNamespace(f_flag=change["flags"])
+        monkeypatch.setattr(temporary.os, "statvfs", lambda _path: flags)
+    folder = tmp_path / "cache/kubegpu/packages-x"
+    return make_shared(lambda *_a, **_k: Result(0, "", ""), str(folder)), folder
+
+
+def test_a_folder_for_programs_is_as_tmp_is_and_empty(monkeypatch, tmp_path):
+    (tmp_path / "cache/kubegpu/packages-x/apt-dpkg-install-1").mkdir(parents=True)
+    umask = os.umask(0o077)
+    try:
+        made, folder = shared(monkeypatch, tmp_path)
+    finally:
+        os.umask(umask)
+    assert made == str(folder) and not list(folder.iterdir())
+    assert folder.stat().st_mode & 0o7777 == 0o1777
+    assert folder.parent.stat().st_mode & 0o7777 == 0o755
+    clear_shared(made)
+    assert list(tmp_path.iterdir()) == [tmp_path / "cache"] and not folder.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"flags": os.ST_NOEXEC}, {"selinux": "/"}, {"barrier": Barrier("/var/cache", True, 0o700)}],
+    ids=["noexec", "SELinux", "only root enters"],
+)
+def test_tmp_serves_where_a_folder_cannot(monkeypatch, tmp_path, change):
+    made, folder = shared(monkeypatch, tmp_path, **change)
+    assert made == "" and not folder.exists()
+
+
+def test_a_link_in_it_is_not_followed(monkeypatch, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "file").touch()
+    made, folder = shared(monkeypatch, tmp_path)
+    (folder / "link").symlink_to(other)
+    clear_shared(made)
+    assert (other / "file").exists() and not folder.exists()
 
 
 @pytest.mark.parametrize("rc", [0, 1])
