@@ -199,7 +199,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
             },
         ],
         "measured?": {"*": "mapping"},
-        "skipped?": _TEXTS,
+        "not_tested?": _TEXTS,
         "version?": "text?",
         "seconds?": "number",
     },

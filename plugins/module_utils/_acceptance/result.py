@@ -74,7 +74,10 @@ def judge(
         "gpus": gpu_set(gpu_node),
         "product": product(gpu_node),
         "tests": [
-            {name: test.get(name) for name in ("test", "seconds", "version", "skipped")}
+            {
+                **{name: test.get(name) for name in ("test", "seconds", "version")},
+                "skipped": test.get("not_tested"),
+            }
             for test in tests
         ],
         "missing": list(plan["missing"]),
@@ -207,7 +210,8 @@ def plan_rows(plans: Mapping[str, Object]) -> list[dict[str, Any]]:
             "level": plan["level"],
             "tests": [TITLES[one["test"]] for one in plan["tests"]]
             or ["-" if plan["action"] != "run" else "layers and health"],
-            "why": plan["reason"] or plan["action"],
+            "why": plan["reason"]
+            or ("refused, see below" if plan["action"] == REFUSE else plan["action"]),
             "leave": list(plan["leave"]) or ["-"],
             "notes": [
                 *(note(one) for one in plan["findings"]),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.finding import Finding
+from .._core.steps import change_text
 from .options import amount
 from .quorum import Quorum, quorum_lost, split_members
 from .types import (
@@ -214,7 +215,11 @@ def _plan_host(request: Request, host: Host, quorum: Quorum) -> HostPlan:
         disturbs=level,
         pods=pods,
         member=member,
-        changes=tuple(_change(step) for plan in host.plans.values() for step in _steps(plan)),
+        changes=tuple(
+            change_text({"part": part, **step})
+            for part, plan in host.plans.items()
+            for step in _steps(plan)
+        ),
         leave=tuple(
             f"{pod['namespace']}/{pod['name']}"
             for pod in (*(drain.get("evicted") or ()), *(drain.get("waiting") or ()))
@@ -244,11 +249,6 @@ def _restarts(request: Request, host: Host, level: str, *, resumed: bool) -> boo
 
 def _steps(plan: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return plan.get("steps") or ()
-
-
-def _change(step: Mapping[str, Any]) -> str:
-    what = " ".join(part for part in (step["action"], step.get("detail")) if part)
-    return f"{step['step']}: {what}"
 
 
 def _drain_findings(host: Host) -> Sequence[Mapping[str, Any]]:

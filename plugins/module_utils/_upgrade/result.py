@@ -274,7 +274,9 @@ def _change(one: Object, part: str) -> str:
 
 
 def _note(finding: Object) -> str:
-    parts = [str(finding["cause"])]
+    cause = str(finding["cause"])
+    parts = [cause]
     if finding.get("next_step"):
+        parts = [cause if cause.endswith((".", ":", "?")) else f"{cause}."]
         parts.append(f"Next step: {finding['next_step']}")
     return " ".join(parts)

@@ -47,7 +47,7 @@ class Column:
 _CHANGES = (Column("changes", "Change", paired=True), Column("why", "Why", paired=True))
 # Columns and key of the notes of the tables whose rows the filter gpu_report builds.
 TABLES: Mapping[str, tuple[tuple[Column, ...], str | None]] = {
-    "plan": ((Column("node", "Node", below=("gpus", "present")), *_CHANGES), "warnings"),
+    "plan": ((Column("node", "Node", below=("os", "gpus", "present")), *_CHANGES), "warnings"),
     "result": (
         (
             Column("node", "Node"),
@@ -61,6 +61,7 @@ TABLES: Mapping[str, tuple[tuple[Column, ...], str | None]] = {
         ),
         "open",
     ),
+    "teardown": ((Column("node", "Node", below=("gpus",)), *_CHANGES), "open"),
     "cluster": ((Column("node", "Node", below=("kubernetes",)), *_CHANGES), None),
 }
 
