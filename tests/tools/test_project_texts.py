@@ -144,3 +144,35 @@ def test_the_documentation_of_cluster_modules_tells_that_certificates_are_verifi
     text = (REPOSITORY / "plugins" / "doc_fragments" / "kube.py").read_text(encoding="utf-8")
     note = text.partition("insecure-skip-tls-verify")[2]
     assert "is refused" in note.partition("\n\n")[0][:80]
+
+
+GUIDES = sorted((REPOSITORY / "docs" / "docsite" / "rst").glob("guide_*.rst"))
+# The form of a guide, in this order. A guide may have more headings.
+HEADINGS = (
+    "Requirements", "Assumptions", "Example", "What to expect", "Verify", "Troubleshooting",
+    "Teardown",
+)  # fmt: skip
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return the sections of a guide by their headings."""
+    _title, *parts = re.split(r"^(.+)\n-{3,}\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_a_guide_has_the_form_of_guides(path: Path) -> None:
+    found = sections(path.read_text(encoding="utf-8"))
+    assert [name for name in found if name in HEADINGS] == list(HEADINGS)
+    for name in HEADINGS:
+        assert found[name].strip(), name
+    # What a person sees is an output that write_guides has written (test_guides.py compares it).
+    assert ".. output: " in found["What to expect"] + found["Verify"]
+    for name in ("Example", "Verify", "Teardown"):
+        command = re.search(r"^ +\$ |``[a-z][\w.-]* [^`]+``", found[name], re.MULTILINE)
+        assert command or ":ref:" in found[name], f"{name} has no command"
+
+
+def test_a_guide_of_another_form_would_be_seen() -> None:
+    text = "T\n=\n\nRequirements\n------------\n\n- a\n\nVerify\n------\n\nb\n"
+    assert sections(text) == {"Requirements": "\n- a\n\n", "Verify": "\nb\n"}

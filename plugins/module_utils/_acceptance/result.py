@@ -104,7 +104,7 @@ def begun(plan: Object, gpu_node: Object, *, at: str) -> dict[str, Any]:
 
 
 def before_tests(looked: Object) -> dict[str, Any]:
-    """Return what blocks a node that was taken out of work; empty if it can be tested.
+    """Return what blocks a node that was taken out of service; empty if it can be tested.
 
     :param looked: the result of the module's step ``look``.
     """
@@ -178,7 +178,7 @@ def report(
     for name, plan in plans.items():
         result = results.get(name) or {}
         outcome = outcome_of(plan, result, checked=checked)
-        # An earlier result beside what became of a node now would be taken for its own.
+        # An earlier result next to what became of a node now would be taken for its own.
         done = (records.get(name) or {}) if outcome == UNCHANGED else result
         hosts[name] = {
             "outcome": outcome,

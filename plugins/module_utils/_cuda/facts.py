@@ -71,7 +71,7 @@ def read_cuda(
         "held": _packages.held(cuda_packages),
         "unheld": _packages.unheld(cuda_packages),
         "configuration": read_checksums(reader, PATHS),
-        # Only a run of the compiler tells; the module does that.
+        # Only a run of the compiler shows it; the module does that.
         "compiler": None,
     }
 

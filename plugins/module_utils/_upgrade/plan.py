@@ -67,7 +67,7 @@ def has_work(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> bool:
     """Return whether a node has something to change.
 
     The plans alone can also ask a runtime whether its configuration is right, which is no reason to
-    take a node out of work.
+    take a node out of service.
     """
     pending = (plans.get("driver") or {}).get("reboot") or {}
     return any(plan.get("action") == "refuse" or _steps(plan) for plan in plans.values()) or bool(
@@ -76,9 +76,9 @@ def has_work(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> bool:
 
 
 def out_elsewhere(nodes: Mapping[str, Mapping[str, Any]], ours: Collection[str]) -> list[str]:
-    """Return the nodes with GPUs that are out of work and are no hosts of the run.
+    """Return the nodes with GPUs that are out of service and are no hosts of the run.
 
-    A host that was unreachable when the run began is among them: it takes no part, and its node is
+    A host that was unreachable when the run began is among them: it is left out, and its node is
     not ready, or still held by a run.
 
     :param nodes: all nodes of the cluster, as ``gpu_cluster_info`` has them.
@@ -114,14 +114,14 @@ def plan_upgrade(
     """Return the plan of all hosts, with all refusals at once.
 
     :param quorum: the control plane of their cluster.
-    :param elsewhere: the nodes that are out of work and are no hosts of the run.
+    :param elsewhere: the nodes that are out of service and are no hosts of the run.
     :param others: how many nodes with GPUs are no hosts of the run.
     """
     if request.release:
         return _plan_release(request, hosts)
     quorum = quorum or Quorum()
     planned = [_plan_host(request, host, quorum) for host in hosts]
-    # A percentage is of what is counted: those that are out of work elsewhere count, too.
+    # A percentage is of what is counted: those that are out of service elsewhere count, too.
     total = len(hosts) + max(others, len(elsewhere))
     limit = amount(request.max_unavailable, total) if hosts else 0
     out = {host.name for host in hosts if host.is_out(request.run)} | {*elsewhere}

@@ -128,7 +128,7 @@ def notes(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[str]:
 def paragraph(text: str, width: int) -> str:
     """Return a text wrapped to the screen, with the lines after the first one indented.
 
-    A command stays one line, so that it can be copied.
+    A command remains one line, so that it can be copied.
 
     Unprintable characters are shown as escape sequences.
     """

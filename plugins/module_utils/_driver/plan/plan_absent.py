@@ -90,5 +90,5 @@ def _not_managed(installed: InstalledDriver, managed: bool | None) -> Plan:
             f"{capitalize_first(installed.title)} is not this collection's: the "
             f"node's record {why}. It is kept.",
         ),
-        warnings=("To remove it all the same: nvidia_driver_replace_source: true, or manually.",),
+        warnings=("To remove it anyway: nvidia_driver_replace_source: true, or manually.",),
     )
