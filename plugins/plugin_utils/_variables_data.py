@@ -157,6 +157,20 @@ ROLES: Mapping[str, tuple[str, bool]] = {
 }
 
 # Facts that the playbooks pass from play to play, and the public facts of the roles.
+# What the tasks of a teardown register, for its table (_report/teardown.py).
+REMOVED_FACTS = (
+    *(
+        f"{toolkit}_container_toolkit_removed_{step}"
+        for toolkit in ("amd", "nvidia")
+        for step in ("docker", "cdi", "packages", "repository")
+    ),
+    *(f"nvidia_container_toolkit_removed_{step}" for step in ("containerd", "crio", "config")),
+    *(f"nvidia_driver_removed_{step}" for step in ("repositories", "reboot")),
+    *(f"gpu_monitoring_removed_{step}" for step in ("exporter", "packages", "repository")),
+    *(f"amd_driver_removed_{step}" for step in ("packages", "repository")),
+    *("cuda_toolkit_removed", "cuda_toolkit_removed_repository"),
+    *("nvidia_mig_removed", "gpu_acceptance_removed"),
+)
 KEPT_FACTS = (
     "kubegpu_begun",
     "kubegpu_failure",
@@ -165,6 +179,7 @@ KEPT_FACTS = (
     # Of hosts; those without "host" are of the cluster.
     "gpu_monitoring_host_plan",
     "gpu_monitoring_host_result",
+    *REMOVED_FACTS,
 )
 
 

@@ -49,7 +49,7 @@ def rows(result: Object) -> list[dict[str, Any]]:
 def _cluster(result: Object) -> list[dict[str, Any]]:
     """Return a row for what could not be seen and belongs to no host."""
     notes = _unseen(result, "")
-    row = {"node": "cluster", "gpus": None, "verdict": "not read", "roots": []}
+    row: dict[str, Any] = {"node": "cluster", "gpus": None, "verdict": "not read", "roots": []}
     return [{**row, "notes": [], "notes_last": notes}] if notes else []
 
 

@@ -15,6 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.teardown imp
     TASKS,
     teardown_row,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import REMOVED_FACTS
 from tests.tools.environments import REPOSITORY
 from tests.unit.fixtures.node_facts import node
 
@@ -82,6 +83,11 @@ def test_a_host_that_failed_keeps_what_was_restored_and_one_that_waits_says_so()
     assert second["why"] == ["nothing of this collection is on it"] and second["open"] == []
     assert (third["node"], third["why"]) == ("gpu3", ["not started, see below"])
     assert third["open"] == ["not started: gpu1 failed"]
+
+
+def test_a_later_playbook_of_the_run_knows_what_a_teardown_registers():
+    reads = {"nvidia_driver_removed_reboot", *(row[0] for row in TASKS)}
+    assert set(REMOVED_FACTS) == reads - {"nvidia_driver_result"}
 
 
 @pytest.mark.parametrize("variable", [row[0] for row in TASKS])
