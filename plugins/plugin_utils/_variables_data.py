@@ -156,7 +156,6 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "gpu_report": ("report", False),
 }
 
-# Facts that the playbooks pass from play to play, and the public facts of the roles.
 # What the tasks of a teardown register, for its table (_report/teardown.py).
 REMOVED_FACTS = (
     *(
@@ -171,6 +170,7 @@ REMOVED_FACTS = (
     *("cuda_toolkit_removed", "cuda_toolkit_removed_repository"),
     *("nvidia_mig_removed", "gpu_acceptance_removed"),
 )
+# Facts that the playbooks pass from play to play, and the public facts of the roles.
 KEPT_FACTS = (
     "kubegpu_begun",
     "kubegpu_failure",
