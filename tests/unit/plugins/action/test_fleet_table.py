@@ -66,7 +66,7 @@ def test_content_replaces_what_has_its_keys(tmp_path):
 
 
 def test_the_screen_gets_text_alone(monkeypatch):
-    """As a node's facts come in: the result of the task is shown with -v."""
+    """Texts come from nodes, and are also in the result of the task."""
     shown = []
     monkeypatch.setattr(Display, "display", lambda _self, text, **_more: shown.append(text))
     action = ActionModule(
