@@ -86,7 +86,8 @@ class ActionModule(ControllerAction):
             check_file(trusted(dest, variables), form)
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
         table = render(columns, rows, width, options["title"])
-        texts = notes(rows, key, columns[0].key) if key else []
+        keys = (key, f"{key}_last") if key else ()
+        texts = [text for one in keys for text in notes(rows, one, columns[0].key)]
         below = [paragraph(text, width) for text in texts]
         text = "\n".join([table, *(["", *below] if below else [])])
         Display().display(f"\n{text}\n", stderr=_is_for_programs(constants.DEFAULT_STDOUT_CALLBACK))
@@ -94,7 +95,8 @@ class ActionModule(ControllerAction):
         if dest and not self._task.check_mode:
             data = options["rows"] if options["content"] is None else options["content"]
             _write_json(dest, data, form)
-        return {"table": text.splitlines()}
+        # The table is on the screen already: -v would repeat it as JSON.
+        return {"table": text.splitlines(), "_ansible_verbose_override": True}
 
 
 def _is_for_programs(callback: str) -> bool:

@@ -23,7 +23,7 @@ _AROUND = 240
 
 
 class ActionModule(ActionBase):
-    """Looks at the node directly; a test is a job on the node that is polled."""
+    """Reads the node directly; a test is a job on the node that is polled."""
 
     TRANSFERS_FILES = False
     _supports_async = False

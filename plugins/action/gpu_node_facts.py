@@ -19,6 +19,6 @@ class ActionModule(ModuleAction):
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         known = known_result(task_vars or {}, str(self._task.args.get("root") or "/"))
-        if known is not None:
-            return known
-        return {**super().run(tmp, task_vars), "become": bool(self._task.become)}
+        answer = known or {**super().run(tmp, task_vars), "become": bool(self._task.become)}
+        # As of Ansible's own facts: -v does not print them.
+        return {**answer, "_ansible_verbose_override": True}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs the module of the same name, and tells which nodes are waited for."""
+"""Runs the module of the same name, and shows which nodes are waited for."""
 
 from __future__ import annotations
 

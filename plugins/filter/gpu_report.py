@@ -18,8 +18,10 @@ description:
     changes of the others. A host with wrong values of variables is refused.
   - V(plan_failures) returns the hosts that the variable C(kubegpu_plan_fail_on) lets fail.
   - V(result) returns what is on the hosts of O(batch) after a run, and why hosts failed or wait.
-  - V(cluster) returns what would change in Kubernetes. V(dra) returns what NVIDIA's DRA driver
-    needs, and what is there.
+  - V(teardown) returns what was restored on the hosts of O(batch), or in check mode would be, and
+    what is not.
+  - V(cluster) returns what would change in Kubernetes, V(cluster_teardown) what was removed there.
+    V(dra) returns what NVIDIA's DRA driver needs, and what is there.
   - V(verification) returns the results of M(kubegpu.nodes.gpu_node_verify) and of the cluster.
 positional: _input, what, hostvars
 options:
@@ -31,7 +33,8 @@ options:
   what:
     description: The table.
     type: str
-    choices: [plan, plan_failures, result, cluster, dra, verification]
+    choices:
+      [plan, plan_failures, result, teardown, cluster, cluster_teardown, dra, verification]
     required: true
   hostvars:
     description: Ansible's C(hostvars).
@@ -50,20 +53,20 @@ options:
     elements: str
     default: []
   batch:
-    description: The hosts of the batch (C(ansible_play_batch)), with V(result).
+    description: The hosts of the batch (C(ansible_play_batch)), with V(result) and V(teardown).
     type: list
     elements: str
     default: []
   alive:
     description: >-
-      The hosts that Ansible has not lost (C(ansible_play_hosts)), with V(result). By default all
-      hosts.
+      The hosts that Ansible has not lost (C(ansible_play_hosts)), with V(result) and V(teardown).
+      By default all hosts.
     type: list
     elements: str
   stop:
     description: >-
-      Message of P(kubegpu.nodes.rollout#filter), with V(result). If it is not empty, each host
-      whose batch was not started has a row with it.
+      Message of P(kubegpu.nodes.rollout#filter), with V(result) and V(teardown). If it is not
+      empty, each host whose batch was not started has a row with it.
     type: str
     default: ''
   predicted:
@@ -136,8 +139,11 @@ _value:
     - With V(plan_failures) C(node) and C(message).
     - With V(result) C(node), C(driver), C(cuda), C(toolkit), C(containerd), C(docker), C(crio) and
       C(open), what is still to be done.
+    - With V(teardown) C(node), C(gpus), C(steps), C(changes), C(why) and C(open), what is still to
+      be done.
     - With V(cluster) one row for each host that the cluster has or should have, and one for the
       device plugin, with C(node), C(kubernetes) (the node's name there), C(changes) and C(why).
+      V(cluster_teardown) has the same keys.
       With an enabled DRA driver, or V(dra), one row for it, and one for the preconditions of the
       cluster and of each node.
     - With V(verification) C(node); the name of each layer with V(ok), V(failed), V(not tried) or

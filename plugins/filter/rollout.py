@@ -21,6 +21,7 @@ description:
     the batch failed than C(kubegpu_max_fail_percentage) allows. A host that was refused before any
     change does not count. Ansible's own C(max_fail_percentage) ends the whole run, with the plays
     that would have reported it.
+  - V(message) returns what the last play of a run says of a host whose failures were only stored.
   - V(left_out) returns the refusal for a role whose condition leaves out the first host of the
     play, and with it all tasks that run once.
 positional: _input, what, hostvars
@@ -28,14 +29,14 @@ options:
   _input:
     description: >-
       With V(serial) the hosts of the play, with V(stop) those of the batch
-      (C(ansible_play_batch)), with V(failure) C(ansible_failed_task), with V(left_out) all hosts
-      of the play.
+      (C(ansible_play_batch)), with V(failure) C(ansible_failed_task), with V(message) the
+      stored failures of a host, with V(left_out) all hosts of the play.
     type: raw
     required: true
   what:
     description: What is returned.
     type: str
-    choices: [serial, failure, stop, left_out]
+    choices: [serial, failure, message, stop, left_out]
     required: true
   hostvars:
     description: >-
@@ -44,7 +45,8 @@ options:
     type: dict
     default: {}
   hosts:
-    description: All hosts of the play (C(ansible_play_hosts)), with V(stop).
+    description: >-
+      All hosts of the play (C(ansible_play_hosts)), with V(stop). The host, with V(message).
     type: list
     elements: str
     default: []
@@ -94,6 +96,7 @@ _value:
       node was changed before the failure, and C(refused), which is true if the plan or a value is
       refused and nothing was changed. Of an error of this collection also its C(cause),
       C(evidence), C(next_step), C(code) and C(names).
+    - With V(message) a line for each failure.
     - With V(left_out) a dictionary of C(action), which is C(refuse), and C(text).
     - With V(stop) the message for the hosts that wait; empty if the next batch may start.
   type: raw
@@ -122,6 +125,7 @@ def rollout(
         failure,
         hosts_serial,
         hosts_stop,
+        last_message,
     )
 
     if what == "serial":
@@ -130,9 +134,13 @@ def rollout(
         return hosts_stop(value, hostvars or {}, hosts)
     if what == "failure":
         return failure(value, result or {}, changed)
+    if what == "message":
+        return last_message(hosts[0], value)
     if what == "left_out":
         return {"action": "refuse", "text": role_left_out(value)}
-    raise AnsibleFilterError(f"rollout: {what!r} is none of serial, failure, stop, left_out.")
+    raise AnsibleFilterError(
+        f"rollout: {what!r} is none of serial, failure, message, stop, left_out."
+    )
 
 
 class FilterModule:

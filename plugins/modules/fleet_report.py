@@ -60,7 +60,7 @@ options:
     description:
       - The result of P(kubegpu.nodes.gpu_diagnosis#filter) with V(diagnose).
       - For its hosts, its verdict and its causes replace what the report would say of layers,
-        health and facts. Causes of pods, and of no host, become part of what is to be done.
+        health and facts. Causes of pods, and of no host, become part of the actions to take.
     type: dict
     default: {}
 attributes:
@@ -117,7 +117,7 @@ changes:
   sample:
     - {node: gpu7, kind: version, text: "Driver: 570.195.03 → 580.126.09"}
 actions:
-  description: What is to be done, by root cause, with C(id), C(severity), C(cause), C(next_step),
+  description: The actions to take, by root cause, with C(id), C(severity), C(cause), C(next_step),
     C(fix) and C(nodes), of which one without a name stands for a pod or the cluster.
   returned: always
   type: list

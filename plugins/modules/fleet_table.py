@@ -30,7 +30,7 @@ options:
       Use the columns and notes of a table of P(kubegpu.nodes.gpu_report#filter). Required without
       O(columns).
     type: str
-    choices: [plan, result, cluster]
+    choices: [plan, result, teardown, cluster]
   columns:
     description: The columns, in order.
     type: list
@@ -61,7 +61,8 @@ options:
         default: false
   notes:
     description: Key of the rows for a list of remarks. Each remark is shown once below the table,
-      with the names (the first column) of its rows. By default that of O(table).
+      with the names (the first column) of its rows. Remarks under the same key with C(_last) come
+      after them. By default that of O(table).
     type: str
   rows:
     description: The rows. A list is shown with one item a line.

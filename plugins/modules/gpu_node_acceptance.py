@@ -167,7 +167,7 @@ measured:
   returned: with O(step=test)
   type: dict
   sample: {h2d: {"0": 55.6, "1": 55.5}}
-skipped:
+not_tested:
   description: What the program did not test.
   returned: with O(step=test)
   type: list

@@ -5,7 +5,7 @@
 """Make a support bundle: an archive of what a diagnosis has read, the same for the same input.
 
 The root user of a node controls what its modules return: names and sizes are checked here again,
-and no control character stays. Texts are not redacted again. gpu_node_texts has redacted them, by
+and no control character remains. Texts are not redacted again. gpu_node_texts has redacted them, by
 all that is known here (``without_secrets``), and a node whose root user returns other texts can
 give away its own secrets only, which that user has.
 """

@@ -5,8 +5,8 @@
 """Files that this collection writes on the controller, and what it may replace there.
 
 Only a regular file of the form that this collection writes is replaced, in one step. A folder,
-link, pipe or other file of a person is refused and stays. Nothing is removed but temporary files of
-runs that were killed.
+link, pipe or other file of a person is refused and remains. Nothing is removed but temporary files
+of runs that were killed.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
             },
         ],
         "measured?": {"*": "mapping"},
-        "skipped?": _TEXTS,
+        "not_tested?": _TEXTS,
         "version?": "text?",
         "seconds?": "number",
     },

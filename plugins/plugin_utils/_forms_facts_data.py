@@ -127,7 +127,7 @@ _DOCKER = {
     "active": "flag?",
     "started": "word?",
     "converged": (NAMED_TEXTS,),
-    # As in daemon.json, or as the daemon tells.
+    # As in daemon.json, or as the daemon shows.
     "runtimes": ({"*": "mapping"},),
     "default_runtime": ANY,
     "live_restore": "flag?",

@@ -370,7 +370,7 @@ def _offers(variables: Variables, vendor: str) -> bool:
 
 
 def _uses_amd(variables: Variables, *roles: str) -> bool:
-    """Return whether one of the roles is asked for on a host with AMD GPUs."""
+    """Return whether one of the roles is requested on a host with AMD GPUs."""
     enabled = any(_is_enabled(variables, role) for role in roles or AMD_ROLES)
     return enabled and _offers(variables, "amd")
 

@@ -101,7 +101,7 @@ def show_lines(progress: Progress, lines: Iterable[str], late: float = 0) -> Ite
 
     thread = threading.Thread(target=work, name="kubegpu-progress", daemon=True)
     try:
-        # A machine that has no thread left shows nothing; the task itself goes on.
+        # A machine that has no thread left shows nothing; the task itself continues.
         with contextlib.suppress(RuntimeError):
             thread.start()
         yield

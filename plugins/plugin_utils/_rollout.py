@@ -157,6 +157,19 @@ def failure_message(stored: Mapping[str, Any]) -> str:
     return f"the run stopped at this node, in the task {stored['task']!r}: {cause}"
 
 
+def last_message(host: str, failures: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the last play says of a host that was only marked before.
+
+    :param failures: the stored failures of the host, empty ones left out.
+    """
+    ends = "The whole message is in the output above."
+    lines = []
+    for one in filter(None, failures):
+        how = "is refused" if one["refused"] else f"failed in the task {one['task']}"
+        lines.append(f"{host} {how}: {cause_of(one)} {ends}")
+    return "\n".join(lines)
+
+
 def stop_message(failures: Mapping[str, Mapping[str, Any] | None], limit: float) -> str:
     """Return why the next batch is not started; empty if it may be.
 

@@ -4,8 +4,8 @@
 
 """Base of the actions that run their module in slices, and show in between what is waited for.
 
-A module prints nothing while it runs, and a drain may wait for hours. No process stays on the host
-between two slices, so that a lost connection or an interrupt leaves nothing running. A worker
+A module prints nothing while it runs, and a drain may wait for hours. No process remains on the
+host between two slices, so that a lost connection or an interrupt leaves nothing running. A worker
 outlives a playbook that is killed, and begins no further slice.
 """
 

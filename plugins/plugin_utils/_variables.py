@@ -274,7 +274,7 @@ def _refused(role: str, given: Mapping[str, Any]) -> dict[str, KubegpuError]:
     # Some values are wrong only in combination with others.
     alone = {name: _read(role, {name: value}) for name, value in given.items()}
     right = {name: value for name, value in given.items() if not alone[name]}
-    # A name is right only beside the mapping that has it (nvidia_mig_config).
+    # A name is right only next to the mapping that has it (nvidia_mig_config).
     beside = {name: _read(role, {**right, name: given[name]}) for name in given if alone[name]}
     found = {name: error for name, error in beside.items() if error is not None}
     if not found:

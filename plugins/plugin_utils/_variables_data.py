@@ -160,6 +160,20 @@ ROLES: Mapping[str, tuple[str, bool]] = {
 NODE_ROLES = ("nvidia_driver", "nvidia_mig", "cuda_toolkit", "nvidia_container_toolkit")
 AMD_ROLES = ("amd_driver", "amd_container_toolkit")
 
+# What the tasks of a teardown register, for its table (_report/teardown.py).
+REMOVED_FACTS = (
+    *(
+        f"{toolkit}_container_toolkit_removed_{step}"
+        for toolkit in ("amd", "nvidia")
+        for step in ("docker", "cdi", "packages", "repository")
+    ),
+    *(f"nvidia_container_toolkit_removed_{step}" for step in ("containerd", "crio", "config")),
+    *(f"nvidia_driver_removed_{step}" for step in ("repositories", "reboot")),
+    *(f"gpu_monitoring_removed_{step}" for step in ("exporter", "packages", "repository")),
+    *(f"amd_driver_removed_{step}" for step in ("packages", "repository")),
+    *("cuda_toolkit_removed", "cuda_toolkit_removed_repository"),
+    *("nvidia_mig_removed", "gpu_acceptance_removed"),
+)
 # Facts that the playbooks pass from play to play, and the public facts of the roles.
 KEPT_FACTS = (
     "kubegpu_begun",
@@ -172,6 +186,7 @@ KEPT_FACTS = (
     # Of hosts; those without "host" are of the cluster.
     "gpu_monitoring_host_plan",
     "gpu_monitoring_host_result",
+    *REMOVED_FACTS,
 )
 
 

@@ -144,3 +144,79 @@ def test_the_documentation_of_cluster_modules_tells_that_certificates_are_verifi
     text = (REPOSITORY / "plugins" / "doc_fragments" / "kube.py").read_text(encoding="utf-8")
     note = text.partition("insecure-skip-tls-verify")[2]
     assert "is refused" in note.partition("\n\n")[0][:80]
+
+
+GUIDES = sorted((REPOSITORY / "docs" / "docsite" / "rst").glob("guide_*.rst"))
+# The form of a guide, in this order. A guide may have more headings.
+HEADINGS = (
+    "Requirements", "Assumptions", "Example", "What to expect", "Verify", "Troubleshooting",
+    "Teardown",
+)  # fmt: skip
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return the sections of a guide by their headings."""
+    _title, *parts = re.split(r"^(.+)\n-{3,}\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_a_guide_has_the_form_of_guides(path: Path) -> None:
+    found = sections(path.read_text(encoding="utf-8"))
+    assert [name for name in found if name in HEADINGS] == list(HEADINGS)
+    for name in HEADINGS:
+        assert found[name].strip(), name
+    # What a person sees is an output that write_guides has written (test_guides.py compares it).
+    assert ".. output: " in found["What to expect"] + found["Verify"]
+    for name in ("Example", "Verify", "Teardown"):
+        assert re.search(r"^ +\$ ", found[name], re.MULTILINE), f"{name} has no command"
+
+
+def test_a_guide_of_another_form_would_be_seen() -> None:
+    text = "T\n=\n\nRequirements\n------------\n\n- a\n\nVerify\n------\n\nb\n"
+    assert sections(text) == {"Requirements": "\n- a\n\n", "Verify": "\nb\n"}
+
+
+MAIN_MODULES = (
+    "nvidia_driver", "containerd_runtime", "docker_runtime", "node_gpu_label", "nvidia_mig",
+)  # fmt: skip
+# Their keys are those of a kernel module, and of a handler of containerd.
+FREE = {"module_options", "options"}
+
+
+@pytest.mark.parametrize("name", MAIN_MODULES)
+def test_a_main_module_has_examples_with_what_follows_and_no_free_dictionary(name: str) -> None:
+    text = (REPOSITORY / "plugins" / "modules" / f"{name}.py").read_text(encoding="utf-8")
+    documentation, examples = (
+        yaml.safe_load(re.findall(rf'{key} = r"""(.*?)"""', text, re.DOTALL)[0])
+        for key in ("DOCUMENTATION", "EXAMPLES")
+    )
+    own = [task for task in examples if f"kubegpu.nodes.{name}" in task]
+    assert len(examples) >= 8 and len(own) >= 6
+    # A result is used: a reboot, a restart, a conflict.
+    registered = [task["register"] for task in own if "register" in task]
+    assert any(result in str(task) for result in registered for task in examples if task not in own)
+    options = documentation["options"]
+    assert not [option for option in options if option.startswith("_")]
+    free = {
+        option for option, spec in options.items()
+        if "dict" in (spec["type"], spec.get("elements")) and "suboptions" not in spec
+    }  # fmt: skip
+    assert free <= FREE
+
+
+@pytest.mark.parametrize("page", ["diagnose", "verify", "troubleshooting"])
+def test_findings_stand_on_their_own_page_alone(page: str) -> None:
+    def rows(name: str) -> set[str]:
+        text = (REPOSITORY / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        return set(re.findall(r"^\| `([a-z0-9_]+)` \|", text, re.MULTILINE))
+
+    codes = set(re.findall(r"`([a-z0-9_]+)`", (REPOSITORY / "docs/findings.md").read_text()))
+    assert len(codes) > 300
+    assert not rows(page) & codes
+
+
+@pytest.mark.parametrize("page", ["docs/driver.md", "docs/docsite/rst/guide_vgpu.rst"])
+def test_the_licence_is_found_by_both_spellings(page: str) -> None:
+    text = (REPOSITORY / page).read_text(encoding="utf-8").partition("SPDX")[2]
+    assert re.search(r"\blicence\b", text) and re.search(r"\(license\)", text)

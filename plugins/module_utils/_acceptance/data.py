@@ -32,10 +32,10 @@ TITLES: Mapping[str, str] = {
 }
 #: The level of ``dcgmi diag`` for each level.
 DIAG_LEVELS: Mapping[str, int] = {"quick": 1, "standard": 2, "burn_in": 3, "full": 4}
-#: Seconds for ``dcgmi diag`` by its level, about ten times what its documentation tells.
+#: Seconds for ``dcgmi diag`` by its level, about ten times what its documentation shows.
 DIAG_SECONDS: Mapping[int, int] = {1: 600, 2: 1800, 3: 10800, 4: 43200}
 BANDWIDTH_SECONDS = 900
-#: Seconds that gpu_burn may take beside the minutes that it burns.
+#: Seconds that gpu_burn may take besides the minutes that it burns.
 BURN_SECONDS = 300
 #: The tests of nvbandwidth, by the name of their limit.
 BANDWIDTH_TESTS: Mapping[str, str] = {
@@ -47,7 +47,7 @@ BANDWIDTH_TESTS: Mapping[str, str] = {
 PAIRS = "p2p"
 #: Share below the median of its kind from which on a GPU is told.
 BELOW_TWINS = 0.1
-#: Fewer GPUs of a kind have no median that tells which of them is slow.
+#: Fewer GPUs of a kind have no median that shows which of them is slow.
 FEWEST_TWINS = 3
 
 

@@ -76,7 +76,10 @@ def judge(
         "gpus": gpu_set(gpu_node),
         "product": product(gpu_node),
         "tests": [
-            {name: test.get(name) for name in ("test", "seconds", "version", "skipped")}
+            {
+                **{name: test.get(name) for name in ("test", "seconds", "version")},
+                "skipped": test.get("not_tested"),
+            }
             for test in tests
         ],
         "missing": list(plan["missing"]),
@@ -103,7 +106,7 @@ def begun(plan: Object, gpu_node: Object, *, at: str) -> dict[str, Any]:
 
 
 def before_tests(looked: Object) -> dict[str, Any]:
-    """Return what blocks a node that was taken out of work; empty if it can be tested.
+    """Return what blocks a node that was taken out of service; empty if it can be tested.
 
     :param looked: the result of the module's step ``look``.
     """
@@ -177,7 +180,7 @@ def report(
     for name, plan in plans.items():
         result = results.get(name) or {}
         outcome = outcome_of(plan, result, checked=checked)
-        # An earlier result beside what became of a node now would be taken for its own.
+        # An earlier result next to what became of a node now would be taken for its own.
         done = (records.get(name) or {}) if outcome == UNCHANGED else result
         hosts[name] = {
             "outcome": outcome,
@@ -209,7 +212,8 @@ def plan_rows(plans: Mapping[str, Object]) -> list[dict[str, Any]]:
             "level": plan["level"],
             "tests": [TITLES[one["test"]] for one in plan["tests"]]
             or ["-" if plan["action"] != "run" else "layers and health"],
-            "why": plan["reason"] or plan["action"],
+            "why": plan["reason"]
+            or ("refused, see below" if plan["action"] == REFUSE else plan["action"]),
             "leave": list(plan["leave"]) or ["-"],
             "notes": [
                 *(note(one) for one in plan["findings"]),

@@ -127,7 +127,7 @@ def _find_cause(expected: Expected, state: NodeState, view: View) -> tuple[Findi
 
 
 def _rivals(expected: Expected, state: NodeState, view: View) -> list[Workload]:
-    """Return the device plugins of one vendor on the node, if ours is beside another owner's."""
+    """Return the device plugins of one vendor on the node, if ours is next to another owner's."""
     for vendor in sorted(expected.vendors):
         found = [
             part

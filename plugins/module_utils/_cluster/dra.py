@@ -45,7 +45,7 @@ _CEL_TYPE = re.compile(r"\]\.type\s{0,9}==\s{0,9}['\"](\w{1,64})['\"]")
 
 @dataclass(frozen=True)
 class DeviceClass:
-    """A class of devices whose driver gives out NVIDIA's GPUs.
+    """A class of devices whose driver allocates NVIDIA's GPUs.
 
     Of its selectors, which are CEL, the driver and the type of the devices are read.
     """

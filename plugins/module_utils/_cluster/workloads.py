@@ -17,7 +17,7 @@ OPERATOR = "operator"
 DEVICE_PLUGIN = "device_plugin"
 FEATURE_DISCOVERY = "feature_discovery"
 DRA_DRIVER = "dra_driver"
-#: NVIDIA's DRA driver without GPUs: it allocates none, and a device plugin may run beside it.
+#: NVIDIA's DRA driver without GPUs: it allocates none, and a device plugin may run next to it.
 COMPUTE_DOMAINS = "compute_domains"
 EXPORTER = "exporter"
 

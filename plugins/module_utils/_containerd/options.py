@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of the module beside the request, and the defaults of each distribution. Pure."""
+"""Options of the module besides the request, and the defaults of each distribution. Pure."""
 
 from __future__ import annotations
 

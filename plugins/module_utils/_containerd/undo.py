@@ -224,7 +224,7 @@ def record_without(
 ) -> HandlerRecord:
     """Return the record of a file's other handler after ``gone`` was removed from the file.
 
-    The other handler takes over what ``gone`` changed beside its own handler, and its base loses
+    The other handler takes over what ``gone`` changed besides its own handler, and its base loses
     the changes of ``gone``.
     """
     base = rest.base

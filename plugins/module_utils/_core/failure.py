@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The failed result of a module: cause, evidence and next step beside the message."""
+"""The failed result of a module: cause, evidence and next step besides the message."""
 
 from __future__ import annotations
 

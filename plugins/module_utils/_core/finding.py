@@ -21,7 +21,7 @@ SEVERITIES = (ERROR, WARNING, INFO)
 PROVEN, LIKELY, POSSIBLE = "proven", "likely", "possible"
 CONFIDENCES = (PROVEN, LIKELY, POSSIBLE)
 _MOST_OF_NAME = 300
-#: The words that stand for names in what is said of several hosts.
+#: The words that stand for names in what is reported of several hosts.
 WORDS = {"host": "HOST", "node": "NODE", "pod": "POD", "name": "POD", "gpu": "GPU"}
 
 

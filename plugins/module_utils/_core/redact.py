@@ -81,7 +81,7 @@ _SAID = re.compile(
     r"""((?:[ \t]{1,4}(?:for|of)[ \t]{1,4}\S{1,64})?"""
     r"""[ \t]{1,4}(?:(?:is|was)(?:[ \t]{1,4}set[ \t]{1,4}to)?:?|->)[ \t]{1,4})(["'`]?)(\S+)"""
 )
-# What programs say of a password that they do not show. One that is such a word stays visible.
+# What programs say of a password that they do not show. One that is such a word remains visible.
 _ORDINARY = re.compile(
     r"(?:a|about|already|also|always|an|and|as|at|bad|being|but|by|case-sensitive|correct|default|"
     r"done|down|empty|enough|false|for|found|from|given|gone|good|here|hidden|if|in|incorrect|"

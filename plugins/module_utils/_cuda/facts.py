@@ -74,7 +74,7 @@ def read_cuda(
         "unheld": _packages.unheld(cuda_packages),
         "configuration": read_checksums(reader, PATHS),
         "host_compilers": read_host_compilers(reader, reader.kernel_value("arch")),
-        # Only a run of the compiler tells; the module does that.
+        # Only a run of the compiler shows it; the module does that.
         "compiler": None,
     }
 

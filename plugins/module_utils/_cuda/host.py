@@ -118,7 +118,7 @@ class CudaNode:
         The installer changes the link, which is restored: a later phase sets it.
 
         :param limit: seconds after which the installer is stopped.
-        :param temporary: where it unpacks itself; empty: beside the cached file.
+        :param temporary: where it unpacks itself; empty: next to the cached file.
         :raises KubegpuError: it failed.
         """
         self._check_folder(path)

@@ -134,7 +134,7 @@ def _why_changed(entries: Sequence[Mapping[str, Any]], url: str, accepted: Seque
         )
         if not accepted or (keys and set(keys) <= set(accepted)):
             return ""
-        return f"{entries[0]['file']} trusts {', '.join(keys) or 'no key of its own'}"
+        return f"{entries[0]['file']} trusts {', '.join(keys) or 'no key'}"
     if entries:
         files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
         return f"{files} has it with another address, or more than once"

@@ -12,7 +12,7 @@ from typing import Any
 from .._kube.api import Cluster
 from .names import DISCOVERY_NAME, HANDLER, LABELLER_NAME, MPS_NAME, PLUGINS, PREFIX
 
-#: DaemonSets beside a vendor's plugin.
+#: DaemonSets besides a vendor's plugin.
 _MORE = {"nvidia": (MPS_NAME, DISCOVERY_NAME), "amd": (LABELLER_NAME,), "intel": ()}
 #: Kinds of unmanaged objects that keep the namespace from being removed.
 _KINDS = {

@@ -236,7 +236,7 @@ def place(item: Mapping[str, Any]) -> dict[str, str]:
 def keeps_namespace(
     inside: Iterable[Mapping[str, Any]], name: str, apps: Sequence[str]
 ) -> list[Mapping[str, Any]]:
-    """Return the objects for which the namespace stays: those of others, or of another plugin.
+    """Return the objects for which the namespace remains: those of others, or of another plugin.
 
     :param name: the beginning of the names of this plugin's objects, some of which Helm makes.
     :param apps: the values of the application's label on this plugin's pods.

@@ -30,7 +30,7 @@ from .objects import (
 from .vendor_types import AmdRequest, IntelRequest
 
 _GROUP = "rbac.authorization.k8s.io"
-# Seconds between two looks at the health of the devices.
+# Seconds between two checks of the health of the devices.
 _PULSE = 10
 _LABELS = (
     "vram", "cu-count", "simd-count", "device-id", "family", "product-name", "driver-version"

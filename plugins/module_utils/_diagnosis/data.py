@@ -34,7 +34,7 @@ from .types import (
 _SITE = "ansible-playbook kubegpu.nodes.site --limit {limit}"
 _DRIVER = f"{_SITE} --tags driver"
 _TOOLKIT = f"{_SITE} --tags toolkit,runtime"
-# A driver that somebody else installed is kept as it is unless it is asked for.
+# A driver that somebody else installed is kept as it is unless it is requested.
 _OWN_DRIVER = f"nvidia_driver_branch, then: {_DRIVER}"
 # Packages that are installed are not installed again.
 _TOOLKIT_AGAIN = (
@@ -54,7 +54,7 @@ REBOOT = "{reboot}"
 _RESTART_POD = "kubectl --namespace {namespace} delete pod {name}"
 
 _BELOW_NVML = (BUS, MODULE, GPU)
-#: Faults of a GPU with which the driver answers all the same: they explain nothing of its answer.
+#: Faults of a GPU with which the driver answers anyway: they explain nothing of its answer.
 ANSWERS = frozenset({
     "fabric_manager_not_running", "fabric_manager_version", "fabric_nothing_to_do", "imex_failed",
     "fabric_not_ready", "fabric_degraded", "nvswitch_event",

@@ -5,7 +5,7 @@
 """Find the root causes among all findings, and fold in what follows from them. Pure.
 
 The order of what is given does not matter. A finding that no other one explains is a root cause:
-nothing is guessed, an unknown finding stays visible.
+nothing is guessed, an unknown finding remains visible.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def unseen(hosts: Iterable[Host], asked: bool) -> list[dict[str, str]]:
         for what, why in _unseen(host, asked)
     ]
     if not asked:
-        rows.append({"host": "", "what": "the cluster", "why": "kubegpu_kube names none"})
+        rows.append({"host": "", "what": "the cluster", "why": "kubegpu_kube is not set"})
     unique = {(row["host"], row["what"], row["why"]): row for row in rows}
     return [unique[key] for key in sorted(unique)]
 

@@ -19,6 +19,8 @@ NEVER = "never"
 def rows(result: Object) -> list[dict[str, Any]]:
     """Return a row for each host and pod, with the root causes as notes; no notes for remarks.
 
+    What could not be checked comes after the notes of all rows.
+
     A cluster that was not asked has a row.
     """
     hosts = [
@@ -27,10 +29,8 @@ def rows(result: Object) -> list[dict[str, Any]]:
             "gpus": one["gpus"],
             "verdict": one["verdict"],
             "roots": _shown(result, "host", host),
-            "notes": [
-                *_notes(result, "host", host),
-                *_unseen(result, host),
-            ],
+            "notes": _notes(result, "host", host),
+            "notes_last": _unseen(result, host),
         }
         for host, one in result["hosts"].items()
     ]
@@ -50,13 +50,15 @@ def rows(result: Object) -> list[dict[str, Any]]:
 def _cluster(result: Object) -> list[dict[str, Any]]:
     """Return a row for what could not be seen and belongs to no host."""
     notes = _unseen(result, "")
-    row = {"node": "cluster", "gpus": None, "verdict": "not read", "roots": [], "notes": notes}
-    return [row] if notes else []
+    row: dict[str, Any] = {"node": "cluster", "gpus": None, "verdict": "not read", "roots": []}
+    return [{**row, "notes": [], "notes_last": notes}] if notes else []
 
 
 def _unseen(result: Object, host: str) -> list[str]:
     return [
-        f"not seen: {row['what']} ({row['why']})" for row in result["unseen"] if row["host"] == host
+        f"not checked: {row['what']} ({row['why']})"
+        for row in result["unseen"]
+        if row["host"] == host
     ]
 
 

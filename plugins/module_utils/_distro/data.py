@@ -31,7 +31,7 @@ class Family:
     preferred one first. ``headers``: the packages with the headers of one kernel, version by name,
     where {full} is its version with release and architecture, {release} without the architecture,
     and {flavour} the kernel's own package. ``initramfs``: the program that builds the initial RAM
-    disks of all kernels, with its arguments. ``build``: what a runfile needs beside headers to
+    disks of all kernels, with its arguments. ``build``: what a runfile needs besides headers to
     build modules.
     """
 

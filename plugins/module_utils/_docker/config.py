@@ -73,7 +73,7 @@ def configure(
     if request.set_default:
         editor.put(["default-runtime"], request.name)
     else:
-        # Only what an earlier run set; a default that was set otherwise stays.
+        # Only what an earlier run set; a default that was set otherwise remains.
         editor.revert(["default-runtime"], "set_default is false now")
     if request.cdi is not None:
         features = editor.document.get(["features"])

@@ -48,7 +48,7 @@ class Editor:
         self.document = self.document.ensure_object(path)
 
     def put(self, path: Sequence[str], value: Any) -> None:
-        """Set a value; one that is equal already stays as it is written."""
+        """Set a value; one that is equal already remains as it is written."""
         node = self.document.get(path)
         if node is not None and plain(node.data()) == value:
             return

@@ -25,7 +25,7 @@ _UPGRADE = (
     "Upgrade Kubernetes to 1.34.2 or later, which serves resource.k8s.io/v1 by default; until "
     f"then keep the device plugin ({PREFIX}enabled: false)."
 )
-#: A next step beside a device plugin: it and compute domains do not give out the same devices.
+#: The next step where a device plugin runs: compute domains do not allocate the same devices.
 _DOMAINS_ALONE = f"; or serve compute domains alone ({PREFIX}gpus: false)"
 
 
@@ -126,7 +126,7 @@ def _drivers(
 
 
 def _allocators(request: Request, parts: Sequence[Mapping[str, Any]]) -> list[Precondition]:
-    """Return whether an operator or a device plugin gives out the GPUs."""
+    """Return whether an operator or a device plugin allocates the GPUs."""
     found = []
     for part in parts:
         value = str(part["text"])
@@ -159,7 +159,7 @@ def _our_plugin(request: Request, value: str) -> Precondition:
 def _foreign(request: Request, name: str, value: str, otherwise: str = "") -> Precondition:
     if request.beside_others:
         return Precondition(
-            "", name, value, True, f"{PREFIX}beside_others: it serves nodes of its own"
+            "", name, value, True, f"{PREFIX}beside_others: it serves different nodes"
         )
     return Precondition(
         "", name, value, False,

@@ -251,7 +251,7 @@ def _replaced(request: Request, cluster: Mapping[str, Any]) -> list[Object]:
 def _select_objects(
     request: Request, objects: Sequence[Object], existing: Objects
 ) -> tuple[list[Object], list[str], list[Refusal]]:
-    """Return the objects to apply, and what is said of those that others made.
+    """Return the objects to apply, and what is reported of those that others made.
 
     :returns: also a reason for each object of others that is used as it is, and a refusal of each
         one that is not.

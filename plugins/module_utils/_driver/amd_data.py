@@ -20,7 +20,7 @@ PACKAGES = ("amdgpu-dkms", "amdgpu-dkms-firmware")
 #: The name of the package set in the node's record.
 PACKAGE_SET = "amd-driver"
 MODULE = "amdgpu"
-#: The release that is installed where none is asked for and none is there.
+#: The release that is installed where none is requested and none is there.
 PINNED_RELEASE = "30.30"
 #: For messages.
 SUPPORTED = "Ubuntu 22.04 and 24.04"

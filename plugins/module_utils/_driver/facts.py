@@ -142,7 +142,7 @@ def _pending(change: Mapping[str, Any] | None) -> str:
     if change is None:
         return ""
     action = str(change.get("action", "none"))
-    # The driver itself stays; its files, services or hold change.
+    # The driver itself remains; its files, services or hold change.
     return "configure" if action == "none" else action
 
 

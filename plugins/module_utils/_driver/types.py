@@ -66,10 +66,10 @@ NO_LOCK: Mapping[str, Any] = {"patterns": [], "version": None}
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done on one node.
+    """What to do on one node.
 
     ``action`` is none, install, upgrade, downgrade, remove or refuse; ``change`` is false where
-    nothing is to be done.
+    nothing has to be done.
     """
 
     action: str = "none"

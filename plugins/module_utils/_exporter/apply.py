@@ -26,7 +26,7 @@ from .plan import plan_exporter
 from .record import FILES, RECORD, Record
 from .types import Plan, Request, Setup
 
-# Seconds for a command of systemd, and between two looks at a unit.
+# Seconds for a command of systemd, and between two checks of a unit.
 _UNIT_SECONDS = 120
 _PAUSE = 0.5
 

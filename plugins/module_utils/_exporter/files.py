@@ -123,7 +123,7 @@ def _drop_in(request: Request) -> str:
     """Return the settings over those of NVIDIA's unit.
 
     Its log file is never rotated, and without the host engine's address the exporter would start a
-    second engine beside nvidia-dcgm.
+    second engine next to nvidia-dcgm.
     """
     command = ["/usr/bin/dcgm-exporter", *_exporter_arguments(request)]
     command += ["--remote-hostengine-info", _ENGINE]

@@ -58,7 +58,7 @@ def plan_exporter(node: Mapping[str, Any], request: Request) -> Plan:
 def wanted_gpus(node: Mapping[str, Any], request: Request) -> tuple[tuple[str, ...], str]:
     """Return the addresses of the GPUs that the node has to have, and a warning about lost ones.
 
-    A GPU that was there once stays expected: otherwise the next run would end its alert.
+    A GPU that was there once remains expected: otherwise the next run would end its alert.
     """
     present = [gpu["address"] for gpu in node["gpus"]]
     if request.expected_gpus:
@@ -143,7 +143,7 @@ def _method(node: Mapping[str, Any], request: Request) -> str:
 def _foreign(node: Mapping[str, Any], request: Request, method: str) -> Finding | None:
     """Return what another exporter is, which is left alone.
 
-    Text files are no second exporter: they are written beside any.
+    Text files are no second exporter: they are written next to any.
     """
     facts = node["exporter"]
     if method == TEXTFILE and request.method != AUTO:
@@ -312,7 +312,7 @@ def _scrape(
 ) -> dict[str, Any]:
     """Return what Prometheus reads. The port of node_exporter is not ours."""
     if method == TEXTFILE:
-        # The program tells the number of GPUs by itself.
+        # The program shows the number of GPUs by itself.
         return {"exporter": "node", "port": None, "scheme": "http", "gpus": 0}
     passed = {gpu["address"] for gpu in passed_through(node)}
     return {

@@ -226,7 +226,7 @@ class Document:
             between = self.text[like.members[0].key_end : like.members[0].value.start]
             colon = colon if "\n" in between else between
         space = " " if colon.endswith(" ") else ""
-        # An object on one line stays on one line, with its content. An empty object gets lines,
+        # An object on one line remains on one line, with its content. An empty object gets lines,
         # unless the whole file is one line.
         root = self.root
         single = root is not None and bool(root.members) and "\n" not in root.raw

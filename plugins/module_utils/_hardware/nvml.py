@@ -312,7 +312,7 @@ def with_smi_names(fact: Mapping[str, Any], text: str) -> dict[str, Any]:
     ``nvidia-smi -q -x`` has instances and memory of a MIG device, but not its profile.
 
     :param text: GPUs, and below each its MIG devices; a name is as NVML gives it, ``NVIDIA A100 MIG
-        3g.20gb``. What it does not have stays as it is.
+        3g.20gb``. What it does not have remains as it is.
     """
     names: dict[tuple[str, int], tuple[str | None, str | None]] = {}
     name = uuid = ""

@@ -33,7 +33,7 @@ def gpu_vendors(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the vendors whose GPUs the node offers; empty for a node without GPUs.
 
     A second vendor counts if a driver for containers serves one of its GPUs: an old Radeon card
-    beside NVIDIA's, bound to ``radeon``, is there for the screen.
+    next to NVIDIA's, bound to ``radeon``, is there for the screen.
     """
     first = gpu_vendor(gpus)
     bound = {

@@ -480,6 +480,6 @@ MOST_JOBS = 4
 FOLLOWS_WITHIN = 60
 #: The Xid by which the driver says what a GPU needs.
 RECOVERY_XID = 154
-#: Xids that belong to another Xid of the same GPU shortly before them, beside those whose action
+#: Xids that belong to another Xid of the same GPU shortly before them, besides those whose action
 #: is to look for it.
 FOLLOWERS = (63, 64, RECOVERY_XID)

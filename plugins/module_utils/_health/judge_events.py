@@ -116,6 +116,6 @@ def _kernel_driver(event: Event, gpus: Mapping[str, PciGpu]) -> Judged:
     finding = _named(event)
     severity = finding.severity
     if event.variant in STARTS and gpus[event.address].kernel_driver:
-        # The driver serves the GPU all the same, without a part of its functions.
+        # The driver serves the GPU anyway, without a part of its functions.
         severity = WARNING
     return _of_event(finding, severity, event)

@@ -326,7 +326,7 @@ def _meaning(line: str) -> str:
 
 
 def _variant(number: int, text: str) -> str:
-    """Return what tells Xids of one number apart."""
+    """Return what distinguishes Xids of one number."""
     if number == RECOVERY_XID:
         return "none" if needs_nothing(text) else ""
     return _fatal(text) if number in _NVLINK5 else ""

@@ -82,7 +82,7 @@ class SmiGpu:
 class Smi:
     """The answer of ``nvidia-smi -q -x``.
 
-    :param text: what it printed beside its document, which names processes.
+    :param text: what it printed besides its document, which names processes.
     :param error: why its document could not be read.
     """
 
@@ -103,7 +103,7 @@ class Event:
     :param boot: 0 is the present one, -1 the one before.
     :param kind: ``xid``, ``sxid``, ``driver`` (other lines of NVIDIA's driver), ``mismatch``
         (libraries of another version), ``kernel_driver`` (of AMD and Intel) or ``hung_task``.
-    :param variant: what else tells lines apart: fatal or not, or the code of what the message
+    :param variant: what else distinguishes lines: fatal or not, or the code of what the message
         means.
     :param first: Unix time, as ``last``; None where no line has a time.
     :param sample: the latest of the lines.

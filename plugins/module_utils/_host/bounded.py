@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _PART = 65536
 _MOST_ERRORS = 65536
-# Seconds to wait for a process after SIGKILL, and between two looks at it.
+# Seconds to wait for a process after SIGKILL, and between two checks of it.
 _AFTER_KILL = 2.0
 _INTERVAL = 0.02
 # Seconds after which a program is found to have ended, although a child keeps its output open.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""gpu_host_maintenance: take a host without Kubernetes out of work, and release it."""
+"""gpu_host_maintenance: take a host without Kubernetes out of service, and release it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class HostMaintenance:
         self._limit = limit
         earlier = carried or {}
         self._waited = float(earlier.get("waited") or 0)
-        #: What the drain waits for, if it goes on in another call.
+        #: What the drain waits for, if it continues in another call.
         self.progress: list[str] = []
         self._record = read_record(node.store.get(KEY))
         self._before = read_record(earlier["before"]) if earlier else self._record
@@ -120,7 +120,7 @@ class HostMaintenance:
         except KubegpuError as error:
             if self._request.state != RELEASED or self._record is None:
                 raise
-            # The containers are started all the same.
+            # The containers are started anyway.
             self._fail(error)
         obstacle = find_obstacle(self._request, self._record, self._slurm)
         if obstacle is not None:

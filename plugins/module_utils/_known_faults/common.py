@@ -33,7 +33,7 @@ _MISMATCH_VERSIONS = re.compile(
 
 
 VGPU_UNLICENSED = "vgpu_unlicensed"
-#: What to look at where a guest gets no licence.
+#: What to read where a guest gets no licence.
 LICENCE_STEP = (
     "Check journalctl --unit nvidia-gridd. Check the token in /etc/nvidia/ClientConfigToken (or, "
     "with a legacy licence server, ServerAddress) and FeatureType in /etc/nvidia/gridd.conf, the "

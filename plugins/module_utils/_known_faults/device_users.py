@@ -49,7 +49,7 @@ def _users(reader: NodeReader) -> Iterator[DeviceUser]:
             if _DEVICE.match(target):
                 devices.add(target)
         if not devices:
-            # A device can be closed while its memory stays mapped.
+            # A device can be closed while its memory remains mapped.
             maps = reader.read_bytes(f"{folder}/maps", _MOST_MAPS) or b""
             found = (match.decode("ascii", "replace") for match in _MAPPED.findall(maps))
             devices.update(path for path in found if _DEVICE.match(path))

@@ -50,7 +50,7 @@ def licence_fault(name: str, licence: Mapping[str, Any] | None, now: float) -> F
 class Waited:
     """How a wait for licences ended.
 
-    :param missing: the GPUs without one, by address; empty if all have one, or nothing tells it.
+    :param missing: the GPUs without one, by address; empty if all have one, or nothing shows it.
     """
 
     missing: Mapping[str, Mapping[str, Any]]

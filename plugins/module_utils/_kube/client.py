@@ -382,7 +382,7 @@ def _override(configuration: Any, connection: Connection, plugin_user: str) -> N
         ):
             if getattr(connection, option):
                 setattr(pinned, attribute, getattr(connection, option))
-        # A kubeconfig may switch it off; one that does comes here only with a CA beside it.
+        # A kubeconfig may switch it off; one that does comes here only with a CA next to it.
         pinned.verify_ssl = True
 
     pin(configuration)
@@ -426,7 +426,7 @@ def _authorization(configuration: Any) -> str:
     """Return the header with the credentials.
 
     The client's own methods for it have other signatures every few releases, and the key in
-    ``api_key`` another name; this stays.
+    ``api_key`` another name; this remains.
     """
     for setting in configuration.auth_settings().values():
         if setting["in"] == "header" and setting["value"]:

@@ -246,7 +246,7 @@ def _conflict(server: Server, request: str, data: Mapping[str, Any], evidence: s
 
 
 def field_conflicts(data: Mapping[str, Any]) -> tuple[FieldConflict, ...]:
-    """Return the conflicts that a Status object tells of, by field and owner."""
+    """Return the conflicts that a Status object reports, by field and owner."""
     details = data.get("details")
     causes = details.get("causes") if isinstance(details, Mapping) else None
     conflicts = []

@@ -37,7 +37,7 @@ _GPU_NAMES = (
     re.compile(r"gpu\.intel\.com/(?:millicores|memory\.max|tiles)\Z"),
 )  # fmt: skip
 # Names of HAMi, which its scheduler and webhook read. A node does not report all of them
-# (github.com/Project-HAMi/HAMi README; issue 302). They are asked for with nvidia.com/gpu.
+# (github.com/Project-HAMi/HAMi README; issue 302). They are requested with nvidia.com/gpu.
 _HAMI = re.compile(r"nvidia\.com/(?:gpumem(?:-percentage)?|gpucores|priority)\Z")
 _OLD_NAME = "alpha.kubernetes.io/nvidia-gpu"
 _LOOKS_LIKE_GPU = re.compile(r"gpu|nvidia|cuda|\bmig\b|\bamd\b|radeon|i915", re.IGNORECASE)

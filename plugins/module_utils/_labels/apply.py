@@ -110,7 +110,7 @@ class Labeller:
         def work(job: _Job) -> _Applied:
             node, change = job.node, job.plan
             if node.name in tried:
-                # The node changed meanwhile: read it and plan again. "before" stays the node as
+                # The node changed meanwhile: read it and plan again. "before" remains the node as
                 # listed, so that the diff includes what an earlier attempt changed.
                 read = self._read(node.name)
                 if read is None:

@@ -6,7 +6,7 @@
 
 Both are applied by the field manager of the labels, beside what it manages already, and with them
 the annotation that keeps cluster-autoscaler from removing the node. So a pause that an ended run
-left is taken away by the next run that labels the node, and a cordon of somebody else stays.
+left is taken away by the next run that labels the node, and a cordon of somebody else remains.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def paused_for(node: Node) -> str:
 
 
 def plan_pause(node: Node, reason: str) -> Plan:
-    """Return how to pause the node. One that is paused for another reason stays as it is.
+    """Return how to pause the node. One that is paused for another reason remains as it is.
 
     So does one that another field manager paused, such as that of a maintenance.
     """
@@ -66,9 +66,9 @@ def plan_pause(node: Node, reason: str) -> Plan:
     labels = {**managed["labels"], PAUSE: reason}
     annotations = {**managed["annotations"]}
     if KEEP_NODE not in node.annotations:
-        # A value of somebody else stays: applied, it would be this field manager's.
+        # A value of somebody else remains: applied, it would be this field manager's.
         annotations[KEEP_NODE] = "true"
-    # A cordon of somebody else is not taken over, and so it stays after the pause.
+    # A cordon of somebody else is not taken over, and so it remains after the pause.
     spec = {"unschedulable": True} if node.cordons or not node.cordoned else {}
     return _plan(apply_body(node, {"labels": labels, "annotations": annotations}, spec))
 

@@ -94,7 +94,7 @@ def _plan_taints(
             if not is_managed and taint.key not in request.drop_taints:
                 after.append(data)
         elif requested == taint:
-            # An unmanaged taint that equals the request stays unmanaged.
+            # An unmanaged taint that equals the request remains unmanaged.
             after.append(data)
             if is_managed:
                 record[taint.identity] = taint

@@ -59,7 +59,7 @@ def judge(pod: Pod, error: KubeError | None) -> EvictionResult:
     if error.status == 409 or any(
         reason == "NamespaceTerminating" for reason, _text in error.causes
     ):
-        # Another pod has the name by now, or the pod goes with its namespace: the next look tells.
+        # Another pod has the name by now, or the pod goes with its namespace: the next look shows.
         return EvictionResult(finding=_failed(pod, error))
     if error.status == 429:
         budget = next((text for reason, text in error.causes if reason == "DisruptionBudget"), "")

@@ -21,7 +21,7 @@ from .work import Going, NodeDrain
 
 _FIRST_PAUSE = 1.0
 _PODS = "/api/v1/pods"
-#: Up to so many nodes are asked for one by one.
+#: Up to so many nodes are read one by one.
 _FEW = 4
 
 

@@ -118,7 +118,7 @@ def cordon(node: Node, request: Request, now: str) -> dict[str, Any] | None:
         labels = {PAUSE: None} if node.pause == PAUSED_BY else {}
         record = replace(record, paused=False)
     annotations: dict[str, Any] = {}
-    # A value that somebody set after this run stays.
+    # A value that somebody set after this run remains.
     if record.kept_before is None and node.keep != _KEEP:
         annotations[KEEP_NODE] = _KEEP
         record = replace(record, kept_before=node.keep or "")

@@ -72,7 +72,7 @@ def present(request: Request, node: Dependencies, check_mode: bool) -> dict[str,
 def absent(request: Request, node: Dependencies, check_mode: bool) -> dict[str, Any]:
     """Restore the layout that was found before the first change; return the module's result.
 
-    The record stays until each GPU of it that is in the machine is restored.
+    The record remains until each GPU of it that is in the machine is restored.
 
     :raises KubegpuError: a GPU is in use or cannot be read, or it failed and was rolled back.
     """

@@ -32,7 +32,7 @@ _BALANCED = {7: {1: 2, 2: 1, 3: 1}, 4: {1: 2, 2: 1}}
 
 @dataclass(frozen=True)
 class Entry:
-    """What is asked for some GPUs.
+    """What is requested for some GPUs.
 
     ``devices`` are their numbers; None is each GPU with MIG. ``device_ids`` are device IDs, each
     with the ID of the board or without. ``profile`` of a built-in configuration is the one that

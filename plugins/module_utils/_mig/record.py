@@ -60,7 +60,7 @@ class Record:
         changing: Collection[str],
         stopped: Iterable[str],
     ) -> Record:
-        """Return the record with a change that begins. What was found first stays.
+        """Return the record with a change that begins. What was found first remains.
 
         :param layouts: the present layout of each GPU, by UUID.
         :param addresses: where on the PCI bus each GPU is, by UUID.

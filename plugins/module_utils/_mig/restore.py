@@ -5,8 +5,8 @@
 """Decide how a node gets the MIG layout back that was found before the first change. Pure.
 
 A GPU of the record that the driver does not show may be in the machine, and still have the layout
-of this collection: it is a reason to refuse, so that the record stays for a later run. One that is
-not on the PCI bus any more, such as a replaced card, is left out, or no later run could succeed.
+of this collection: it is a reason to refuse, so that the record remains for a later run. One that
+is not on the PCI bus any more, such as a replaced card, is left out, or no later run could succeed.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class Gpu:
 class GpuPlan:
     """The change of one GPU.
 
-    ``mode`` is the mode to set, None where it stays. ``waits``: the mode is set, and takes effect
+    ``mode`` is the mode to set, None where it remains. ``waits``: the mode is set, and takes effect
     with a reboot, after which the rest can be made.
     """
 
@@ -153,11 +153,11 @@ class GpuPlan:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: the options of the module and the filter.
+    """What is requested: the options of the module and the filter.
 
-    :param config: a name of ``configs`` or of a built-in configuration; empty: MIG stays.
+    :param config: a name of ``configs`` or of a built-in configuration; empty: MIG remains.
     :param driver_version: the driver that the same run installs first.
-    :param reset: whether a GPU may be reset whose mode stays pending (Ampere).
+    :param reset: whether a GPU may be reset whose mode remains pending (Ampere).
     :param services: units without ``.service`` that are stopped if they hold a GPU.
     :param at_boot: whether a unit makes the layout again at each boot.
     :param beside_others: whether a node is changed on which NVIDIA's MIG manager is enabled.

@@ -63,7 +63,7 @@ KERNEL_LINE = re.compile(
     re.I,
 )
 #: Command lines and environments, of the kernel, of processes and of containers, are left out with
-#: their line: no name tells which word of them is a secret.
+#: their line: no name shows which word of them is a secret.
 COMMAND_LINE = re.compile(
     r"command line|cmdline|COMMAND=|\bargv\b|\bexecve?\b|"
     # What kubelet, containerd and the kernel's audit print of a container or a process.

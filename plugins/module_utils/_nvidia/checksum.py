@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The checksum of a runfile: given, or read from a file beside it. Pure."""
+"""The checksum of a runfile: given, or read from a file next to it. Pure."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ UBUNTU_FLAVOURS = (
 )
 # Those whose plain name moves to later kernel series within a release, and with it the package
 # of the modules, which requires a kernel of that series: linux-modules-nvidia-580-server-open-aws
-# of 24.04 requires a kernel 7.0. A name with the series (-aws-6.8) stays with it; each has one
+# of 24.04 requires a kernel 7.0. A name with the series (-aws-6.8) remains with it; each has one
 # (packages.ubuntu.com: aws-5.15, aws-6.8, aws-7.0, azure-fde-7.0, gke-6.8, gke-64k-7.0; Google's
 # guide for confidential GPUs: gcp-6.17).
 UBUNTU_ROLLING = (

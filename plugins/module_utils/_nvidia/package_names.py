@@ -17,7 +17,7 @@ TOOLKIT_PACKAGES = (
 )
 
 
-# Replaced by the toolkit. Installed beside it, they conflict over daemon.json and the runtime.
+# Replaced by the toolkit. Installed next to it, they conflict over daemon.json and the runtime.
 OBSOLETE_TOOLKIT_PACKAGES = ("nvidia-docker2", "nvidia-container-runtime")
 
 

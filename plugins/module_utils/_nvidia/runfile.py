@@ -171,7 +171,7 @@ def install_arguments(
 
     :param kernel_module: open or proprietary.
     :param load: whether the installer may load the module that it built.
-    :param running: whether a driver is loaded that stays until the node is rebooted.
+    :param running: whether a driver is loaded that remains until the node is rebooted.
     :param kernel: build for this kernel, not for the one that runs.
     """
     branch = int(version.partition(".")[0])
@@ -212,7 +212,7 @@ def unpacked_in(folder: str) -> tuple[list[str], dict[str, str]]:
 def beside_nouveau(version: str) -> list[str]:
     """Return the options to install a driver while nouveau is loaded; empty if it cannot be.
 
-    An installer that insists on loading what it built fails beside nouveau.
+    An installer that insists on loading what it built fails next to nouveau.
     """
     if int(version.partition(".")[0]) < _SKIP_LOAD_SINCE:
         return []

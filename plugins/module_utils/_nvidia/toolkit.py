@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from .._distro.data import FAMILIES as DISTRIBUTION_FAMILIES
 from .._distro.data import RPM
 
-# The version that this release installs where none is asked for and none is there.
+# The version that this release installs where none is requested and none is there.
 PINNED_VERSION = "1.20.1"
 
 # From this version on the package brings nvidia-cdi-refresh.service and .path.

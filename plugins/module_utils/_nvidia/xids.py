@@ -122,7 +122,7 @@ def in_line(number: int, text: str, table: Mapping[int, Xid] = XIDS) -> Xid:
     """Return what an Xid means together with its line in the kernel's log.
 
     The line says of the NVLink errors 144 to 150 whether they are fatal, and Xid 154 also
-    announces that nothing is to be done any more. An entry of the user is not overruled.
+    announces that nothing has to be done any more. An entry of the user is not overruled.
     """
     xid = look_up(number, table)
     if xid != XIDS.get(number):
@@ -148,7 +148,7 @@ def _link_event_is_none(text: str) -> bool:
 
 
 def needs_nothing(text: str) -> bool:
-    """Return whether a line of Xid 154 says that nothing is to be done any more."""
+    """Return whether a line of Xid 154 says that nothing has to be done any more."""
     return _NO_ACTION.search(text) is not None
 
 

@@ -308,7 +308,7 @@ def edited(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
 def pinning(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
     """Return the packages with a configuration file that pins versions.
 
-    The file stays in effect after the package is removed and not purged.
+    The file remains in effect after the package is removed and not purged.
     """
     found = []
     for name in names:

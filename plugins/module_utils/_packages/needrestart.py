@@ -16,7 +16,7 @@ from .._host.command import Runner
 
 # With any value the hook of apt ends before it starts needrestart (needrestart 3.6, Debian 12,
 # usr/lib/needrestart/apt-pinvoke, read 2026-11-27). The next change of packages by somebody else
-# then looks at all services again.
+# then reads all services again.
 ENVIRONMENT = {"NEEDRESTART_SUSPEND": "1"}
 # Batch mode prints, and restarts nothing; -l reads libraries only, and -r l is the mode "list".
 _COMMAND = ("needrestart", "-b", "-l", "-r", "l")

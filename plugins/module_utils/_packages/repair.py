@@ -88,7 +88,7 @@ def mark(
 def release(host: Host, names: Sequence[str]) -> None:
     """Release held packages before a change; the record already names them.
 
-    :raises KubegpuError: a package stays held. Holds and streams are restored then.
+    :raises KubegpuError: a package remains held. Holds and streams are restored then.
     """
     try:
         _release(host, names)

@@ -212,7 +212,7 @@ class _Folder:
 
         :raises KubegpuError: a download failed for another reason.
         """
-        # For both attempts: an upgrade waits for it with nodes out of work.
+        # For both attempts: an upgrade waits for it with nodes out of service.
         deadline = time.monotonic() + min(_DOWNLOAD * len(names), _LONGEST)
         if self._download_all(names, deadline):
             return

@@ -37,7 +37,7 @@ def check(streams: Mapping[str, str]) -> None:
 def restored_streams(record: StreamRecord, now: Mapping[str, str]) -> Streams:
     """Return the streams to restore for state absent.
 
-    What was switched since stays. A module without a stream is what a switch that was
+    What was switched since remains. A module without a stream is what a switch that was
     killed has left.
     """
     after = {

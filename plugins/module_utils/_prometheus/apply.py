@@ -92,7 +92,7 @@ def _plan(
             changes.append(FileChange(f"{FILES}{path}", before, after))
         elif node.store.record(f"{FILES}{path}") is not None:
             undo, after = node.store.undo_target(f"{FILES}{path}", before)
-            # Edited by somebody: it is ours as a whole all the same.
+            # Edited by somebody: it is ours as a whole anyway.
             after = FileState(before.path) if undo is Undo.REMOVE_LINES else after
             changes.append(FileChange(f"{FILES}{path}", before, after, undo=True))
     config, more = _config(request, node, wanted)

@@ -84,7 +84,7 @@ def targets_text(entries: Sequence[Mapping[str, Any]]) -> str:
 def expected_text(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return the rules that record how many GPUs each exporter has to show.
 
-    An exporter that tells it by itself has no number here.
+    An exporter that shows it by itself has no number here.
     """
     rules = [
         {

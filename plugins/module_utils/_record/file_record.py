@@ -28,7 +28,7 @@ Attributes = tuple[tuple[str, bytes], ...]
 
 
 def attributes_to_json(attributes: Attributes | None) -> dict[str, str] | None:
-    """Return extended attributes in the form of the record; None stays None."""
+    """Return extended attributes in the form of the record; None remains None."""
     if attributes is None:
         return None
     return {name: base64.b64encode(value).decode() for name, value in attributes}

@@ -235,7 +235,7 @@ class StateStore:
         self._put_record(key, earlier)
 
     def forget(self, key: str) -> None:
-        """Delete the record of a file that stays as it is."""
+        """Delete the record of a file that remains as it is."""
         record = self.record(key)
         if record is None:
             return

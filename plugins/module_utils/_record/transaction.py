@@ -68,7 +68,7 @@ class Transaction:
         self._begun: list[tuple[FileChange, Mapping[str, FileRecord | None]]] = []
 
     def write(self, change: FileChange) -> None:
-        """Write the file. The record of a change is written before it, that of an undo stays."""
+        """Write the file. The record of a change is written before it, that of an undo remains."""
         keys = (change.key,) if change.undo else (change.key, *change.related)
         self._begun.append((change, {key: self._store.record(key) for key in keys}))
         if change.undo:

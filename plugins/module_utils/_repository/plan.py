@@ -300,7 +300,7 @@ def _without_lines(text: str, ours: Sequence[str]) -> str | None:
 
 
 def _earlier(request: Request, state: State) -> tuple[list[Change], tuple[dict[str, str], ...]]:
-    # With the distribution's own keys, the entry is a part of its archive beside other entries.
+    # With the distribution's own keys, the entry is a part of its archive next to other entries.
     own = () if request.keyring else request.format.own(request)
     addresses = (*own, *request.replaces)
     ours = (request.sources_file, request.configuration_file, request.key_file)

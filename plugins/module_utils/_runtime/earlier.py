@@ -106,7 +106,7 @@ def _edited_since(record: FileRecord, earlier: tuple[FileState, FileRecord] | No
 def _keeping(record: FileRecord, saved: FileState, current: FileState) -> FileState:
     """Return the saved file with the mode, owner and ACL that others gave it since our last write.
 
-    A file with the saved content stays as it is.
+    A file with the saved content remains as it is.
     """
     if current.sha256 == saved.sha256:
         return current

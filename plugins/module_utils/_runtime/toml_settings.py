@@ -147,7 +147,7 @@ def _reverted(
     document = Document(text)
     for key, entry in sorted(ours.items()):
         path = tuple(key.split("."))
-        # A value that was set by others since stays.
+        # A value that was set by others since remains.
         if not _same(_value(data, path), entry["value"]):
             continue
         if entry["existed"]:

@@ -83,7 +83,7 @@ def absent(request: AmdCdiRequest, node: Dependencies, check_mode: bool) -> dict
         recorded = store.record(key)
         if recorded is not None:
             undo, target = store.undo_target(key, before)
-            # Another program made it since: it is no longer managed, and stays.
+            # Another program made it since: it is no longer managed, and remains.
             after = before if undo is Undo.REMOVE_LINES else target
             if not check_mode:
                 store.write_undone(key, after)

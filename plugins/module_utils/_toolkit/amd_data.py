@@ -22,7 +22,7 @@ from .._repository.amd_data import ubuntu_suite
 PACKAGE = "amd-container-toolkit"
 #: The name of the package set in the node's record.
 PACKAGE_SET = PACKAGE
-# The version that this release installs where none is asked for and none is there.
+# The version that this release installs where none is requested and none is there.
 PINNED_VERSION = "1.3.0"
 CDI_KIND = "amd.com/gpu"
 CDI_PATH = "/etc/cdi/amd.json"

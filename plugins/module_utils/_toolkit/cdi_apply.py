@@ -227,7 +227,7 @@ def _undo(store: StateStore, key: str, check_mode: bool) -> tuple[dict[str, Any]
     after = current
     if store.record(key) is not None:
         undo, target = store.undo_target(key, current)
-        # Another program generated it since: it is no longer managed, and stays.
+        # Another program generated it since: it is no longer managed, and remains.
         after = current if undo is Undo.REMOVE_LINES else target
         if not check_mode:
             store.write_undone(key, after)

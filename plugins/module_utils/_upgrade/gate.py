@@ -15,7 +15,7 @@ from .._core.finding import Finding
 from .._core.printable import printable
 
 GATES = ("layers", "health", "pod", "dcgm")
-#: Layers of the verification that the cluster tells.
+#: Layers of the verification that the cluster shows.
 _OF_CLUSTER = ("allocatable", "pod")
 
 # Why a host that responds is not ready.
@@ -57,7 +57,7 @@ def judge(
 ) -> list[Finding]:
     """Return why a node may not take pods again; empty if it may.
 
-    :param gates: which of ``GATES`` are asked for.
+    :param gates: which of ``GATES`` are requested.
     :param row: the node as ``gpu_node_maintenance`` or ``gpu_host_maintenance`` sees it; None if
         that was not asked.
     :param layers: the layers of the verification.

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.finding import Finding
+from .._core.steps import change_text
 from .options import amount
 from .quorum import Quorum, quorum_lost, split_members
 from .types import (
@@ -66,7 +67,7 @@ def has_work(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> bool:
     """Return whether a node has something to change.
 
     The plans alone can also ask a runtime whether its configuration is right, which is no reason to
-    take a node out of work.
+    take a node out of service.
     """
     pending = (plans.get("driver") or {}).get("reboot") or {}
     return any(plan.get("action") == "refuse" or _steps(plan) for plan in plans.values()) or bool(
@@ -75,9 +76,9 @@ def has_work(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> bool:
 
 
 def out_elsewhere(nodes: Mapping[str, Mapping[str, Any]], ours: Collection[str]) -> list[str]:
-    """Return the nodes with GPUs that are out of work and are no hosts of the run.
+    """Return the nodes with GPUs that are out of service and are no hosts of the run.
 
-    A host that was unreachable when the run began is among them: it takes no part, and its node is
+    A host that was unreachable when the run began is among them: it is left out, and its node is
     not ready, or still held by a run.
 
     :param nodes: all nodes of the cluster, as ``gpu_cluster_info`` has them.
@@ -113,14 +114,14 @@ def plan_upgrade(
     """Return the plan of all hosts, with all refusals at once.
 
     :param quorum: the control plane of their cluster.
-    :param elsewhere: the nodes that are out of work and are no hosts of the run.
+    :param elsewhere: the nodes that are out of service and are no hosts of the run.
     :param others: how many nodes with GPUs are no hosts of the run.
     """
     if request.release:
         return _plan_release(request, hosts)
     quorum = quorum or Quorum()
     planned = [_plan_host(request, host, quorum) for host in hosts]
-    # A percentage is of what is counted: those that are out of work elsewhere count, too.
+    # A percentage is of what is counted: those that are out of service elsewhere count, too.
     total = len(hosts) + max(others, len(elsewhere))
     limit = amount(request.max_unavailable, total) if hosts else 0
     out = {host.name for host in hosts if host.is_out(request.run)} | {*elsewhere}
@@ -214,7 +215,11 @@ def _plan_host(request: Request, host: Host, quorum: Quorum) -> HostPlan:
         disturbs=level,
         pods=pods,
         member=member,
-        changes=tuple(_change(step) for plan in host.plans.values() for step in _steps(plan)),
+        changes=tuple(
+            change_text({"part": part, **step})
+            for part, plan in host.plans.items()
+            for step in _steps(plan)
+        ),
         leave=tuple(
             f"{pod['namespace']}/{pod['name']}"
             for pod in (*(drain.get("evicted") or ()), *(drain.get("waiting") or ()))
@@ -244,11 +249,6 @@ def _restarts(request: Request, host: Host, level: str, *, resumed: bool) -> boo
 
 def _steps(plan: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return plan.get("steps") or ()
-
-
-def _change(step: Mapping[str, Any]) -> str:
-    what = " ".join(part for part in (step["action"], step.get("detail")) if part)
-    return f"{step['step']}: {what}"
 
 
 def _drain_findings(host: Host) -> Sequence[Mapping[str, Any]]:

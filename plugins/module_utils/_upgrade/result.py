@@ -124,7 +124,7 @@ def not_saved(answer: Object, needed: Collection[str], *, required: bool) -> dic
         f"The packages that a rollback would install are not all saved: {cause.rstrip('.')}.",
         str(answer.get("evidence") or ""),
         "Repair what the message names, and run the upgrade again. With gpu_upgrade_rollback: try "
-        "nodes are upgraded all the same.",
+        "nodes are upgraded anyway.",
     ).as_problem()
     if answer.get("lost_connection"):
         return {"outcome": UNREACHABLE, "findings": [finding]}

@@ -27,7 +27,7 @@ NOT_STARTED, PLANNED, RELEASED = "not_started", "planned", "released"
 SPENDS = (FAILED, UNREACHABLE, ROLLED_BACK)
 #: They fail the run.
 BAD = (*SPENDS, BLOCKED, REFUSED, NOT_STARTED)
-#: The node stays cordoned.
+#: The node remains cordoned.
 KEPT = (FAILED, UNREACHABLE)
 
 
@@ -161,7 +161,7 @@ class Plan:
     run: str = ""
     #: Whether the hosts are only released.
     release: bool = False
-    #: The nodes with GPUs that are out of work and are no hosts of the run.
+    #: The nodes with GPUs that are out of service and are no hosts of the run.
     elsewhere: tuple[str, ...] = ()
     #: The hosts that did not answer when the run began. They have no part in it.
     not_read: tuple[str, ...] = ()

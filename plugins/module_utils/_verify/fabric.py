@@ -165,7 +165,7 @@ def fabric_fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | No
         )
     else:
         step = (
-            "This node has no NVSwitches of its own: check that the fabric manager runs where they "
+            "This node has no NVSwitches: check that the fabric manager runs where they "
             "are (the host of this virtual machine, or the rack's switch trays)."
         )
     evidence = f"fabric state: {states}; seen for {fabric.waited} s"

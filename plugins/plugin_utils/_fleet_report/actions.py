@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is to be done: the causes of all nodes, with equal ones as one action. Pure."""
+"""What to do: the causes of all nodes, with equal ones as one action. Pure."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _pairs(
 ) -> dict[str, Mapping[str, Any]]:
     """Return the earlier node of each name: that of the name, or else the one of its machine.
 
-    Machines that were cloned can have one machine id, which then tells nothing.
+    Machines that were cloned can have one machine id, which then shows nothing.
     """
     by_name = {text(one.get("name")): one for one in before}
     pairs = {one["name"]: by_name[one["name"]] for one in now if one["name"] in by_name}
@@ -143,7 +143,7 @@ def _gpus(name: str, before: Sequence[Any], now: Sequence[Mapping[str, Any]]) ->
 def _counts(
     name: str, before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]
 ) -> list[Change]:
-    """Return GPUs that came or went, where nothing tells them apart."""
+    """Return GPUs that came or went, where nothing distinguishes them."""
     old = Counter(text(one.get("product")) for one in before)
     new = Counter(one["product"] for one in now)
     found = []

@@ -32,9 +32,9 @@ from .types import FAILED, Object, Source
 _UPGRADE = "ansible-playbook kubegpu.nodes.upgrade"
 _ACCEPT = "ansible-playbook kubegpu.nodes.accept"
 #: Outcomes of an acceptance that say nothing of the GPUs. A lost connection is none of them: the
-#: tests may have begun, and the node may be out of work.
+#: tests may have begun, and the node may be out of service.
 _UNTESTED = (BLOCKED, REFUSED, NOT_STARTED)
-#: How the upgrade of a node ended, where it is not as asked for.
+#: How the upgrade of a node ended, where it is not as requested.
 _ENDED = {
     FAILED: "The upgrade of the node failed, and the node remains drained.",
     UNREACHABLE: "The connection to the node was lost during its upgrade, and the node remains "
@@ -56,11 +56,11 @@ def _found(one: Object, run: str) -> Finding:
 
 
 def upgrade_causes(source: Source) -> list[Finding]:
-    """Return why the upgrade left the node otherwise than asked for."""
+    """Return why the upgrade left the node otherwise than requested."""
     outcome = text(source.upgrade.get("outcome"))
     if outcome not in BAD:
         return []
-    # Pods do not come back to a node that stays out of work.
+    # Pods do not come back to a node that remains out of service.
     severity = ERROR if outcome in KEPT else WARNING
     found = [
         replace(_found(one, "upgrade"), severity=severity)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is said of the fleet: drift, and one sentence. Pure."""
+"""What is reported of the fleet: drift, and one sentence. Pure."""
 
 from __future__ import annotations
 

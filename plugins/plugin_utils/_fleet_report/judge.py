@@ -60,7 +60,7 @@ def find_causes(source: Source) -> list[Finding]:
         *_plan(source),
         *_left(source),
     ]
-    # The tests look at layers and health, too.
+    # The tests read layers and health, too.
     told = {(one.code, one.cause) for one in found}
     found += [one for one in acceptance_causes(source) if (one.code, one.cause) not in told]
     unique: dict[tuple[str, str, str], Finding] = {}
@@ -164,7 +164,7 @@ def _judged(source: Source) -> list[Finding]:
         if cause.code not in told and not facts["gpus"]:
             continue
         if cause.code not in told and cause.severity == ERROR and works:
-            # Only the facts say so, and the GPUs work all the same.
+            # Only the facts say so, and the GPUs work anyway.
             cause = replace(cause, severity=WARNING)
         found.append(replace(cause, follows=texts(one.cause for one in root.folded)))
     if blind and not any(one.severity == ERROR for one in found):
@@ -271,7 +271,7 @@ def _left(source: Source) -> list[Finding]:
 
 
 def remarks(source: Source) -> tuple[str, ...]:
-    """Return what is said of a node that needs no action of its own."""
+    """Return what is reported of a node that needs no action of its own."""
     told = {pending_text(one) for one in (*source.pending, *sequence(source.plan.get("pending")))}
     problems = {text(one.get("cause")) for one in sequence((source.facts or {}).get("problems"))}
     left = texts((*sequence(source.plan.get("warnings")), *source.left))

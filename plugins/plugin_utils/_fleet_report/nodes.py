@@ -256,7 +256,7 @@ def _decisions(plan: Object) -> list[Decision]:
 def _unseen(source: Source) -> list[Unseen]:
     found = [Unseen(text(one.get("what")), text(one.get("why"))) for one in source.unseen]
     if source.verdict:
-        # The diagnosis tells all but the layers that were not tried.
+        # The diagnosis shows all but the layers that were not tried.
         return list(dict.fromkeys((*found, *_untried(source))))
     if source.facts is None:
         why = text(cause_of(source.failure))

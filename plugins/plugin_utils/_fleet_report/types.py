@@ -86,7 +86,7 @@ class Others:
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU. A value that nothing tells is empty, or None for a number.
+    """A GPU. A value that nothing shows is empty, or None for a number.
 
     :param memory: in MiB.
     :param xids: Xids of the present boot, with their number.
@@ -228,7 +228,7 @@ class Previous:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """What is requested.
 
     :param generated: the time of the report; the only one that it has of its own.
     :param hide: values that are left out (:data:`HIDDEN`).

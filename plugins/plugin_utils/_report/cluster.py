@@ -12,6 +12,9 @@ from typing import Any
 # What is deployed into a cluster: name, plan (empty if it is not installed), and whether the dry
 # run of the API server changes any of its objects.
 Deployment = tuple[str, Mapping[str, Any], bool]
+_WITHOUT = "labels: remove those of this collection"
+_OURS = "this collection set it up"
+_ABSENT = "the cluster has none of this collection"
 
 
 def cluster_plan(
@@ -45,6 +48,33 @@ def cluster_plan(
         _row(name, None, _deployment(plan, changed)) for name, plan, changed in deployments if plan
     ]
     return rows
+
+
+def cluster_teardown(
+    labels: Mapping[str, Any], objects: Sequence[Mapping[str, Any]], kept_for: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return one row for each node that loses labels, and one for the objects.
+
+    :param labels: the result of node_gpu_label.
+    :param objects: the objects that were removed, or in check mode would be.
+    :param kept_for: nodes outside of the run, for which device plugins and monitoring are kept.
+    """
+    found = [
+        _row(key, node.get("node"), [(_WITHOUT, _OURS)])
+        for key, node in (labels.get("nodes") or {}).items()
+        if node.get("changed")
+    ]
+    steps = [("none", f"they serve nodes outside of this run: {', '.join(kept_for)}")]
+    if not kept_for:
+        kinds: dict[str, set[str]] = {}
+        for one in objects:
+            place = one["metadata"].get("namespace")
+            kinds.setdefault(place or "", set()).add(str(one["kind"]))
+        steps = [
+            (f"remove {', '.join(sorted(names))}" + (f" in {place}" if place else ""), _OURS)
+            for place, names in kinds.items()
+        ]
+    return [*found, _row("device plugins, monitoring", None, steps or [("none", _ABSENT)])]
 
 
 def dra_plan(plan: Mapping[str, Any], changed: bool) -> list[dict[str, Any]]:
@@ -90,7 +120,7 @@ def _steps(key: str, node: Mapping[str, Any], unknown: set[str]) -> list[tuple[s
     wanted = {**(node.get("labels") or {}), **(node.get("annotations") or {})}
     taints = [f"{taint['key']}:{taint['effect']}" for taint in node.get("taints") or ()]
     if not wanted and not taints:
-        return [("labels: remove those of this collection", "the machine has no GPU")]
+        return [(_WITHOUT, "the machine has no GPU")]
     values = ", ".join(f"{name}={wanted[name]}" for name in sorted(wanted))
     steps = [("labels: set", f"from the detected hardware: {values}")] if wanted else []
     return steps + ([("taints: set", ", ".join(taints))] if taints else [])

@@ -31,9 +31,10 @@ from .._hosts import (
 from .._reading import read_parts, was_read, why_not_read
 from .._rollout import cause_of, failure_message
 from .._variables_data import AMD_ROLES, FAIL_ON, NODE_ROLES, PLAN_FAIL_ON
-from .cluster import cluster_plan, dra_plan
+from .cluster import cluster_plan, cluster_teardown, dra_plan
 from .kept import kept_row
 from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
+from .teardown import teardown_row
 from .verification import rows as verification
 
 Variables = Mapping[str, Any]
@@ -123,24 +124,51 @@ def result_rows(
     :param stop: why no other batch is started. If not empty, each host that waits gets a row.
     :param options: the options of :func:`result_row`.
     """
+    ended = _endings(hosts, hostvars, batch, alive, stop)
+    rows = []
+    for host, (reason, changed) in ended.items():
+        if reason:
+            rows.append(kept_row(host, facts(hostvars[host]), reason, changed=changed))
+        else:
+            rows.append(result_row(host, hostvars[host], **options))
+    return rows
+
+
+def _endings(
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Variables],
+    batch: Sequence[str],
+    alive: Sequence[str] | None,
+    stop: str,
+) -> dict[str, tuple[str, bool]]:
+    """Return why each host of a table is not as planned, and whether it may have been changed."""
     alive = hosts if alive is None else alive
     lost = [host for host in hosts if host not in set(alive)]
     failed = select_hosts(alive, hostvars, "failed")
     waiting = select_hosts(alive, hostvars, "waiting") if stop else []
-    rows = []
+    ended = {}
     for host in dict.fromkeys((*batch, *failed, *lost)):
-        variables = hostvars[host]
-        failure = variables.get("kubegpu_failure")
+        failure = hostvars[host].get("kubegpu_failure")
         if failure:
-            told = failure_message(failure)
-            rows.append(kept_row(host, facts(variables), told, changed=failure["changed"]))
-        elif host in lost:
-            rows.append(kept_row(host, facts(variables), _STOPPED, changed=True))
+            ended[host] = (failure_message(failure), bool(failure["changed"]))
         else:
-            rows.append(result_row(host, variables, **options))
+            ended[host] = (_STOPPED, True) if host in lost else ("", False)
+    for host in waiting:
+        ended.setdefault(host, (stop, False))
+    return ended
+
+
+def teardown_rows(
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Variables],
+    batch: Sequence[str] = (),
+    alive: Sequence[str] | None = None,
+    stop: str = "",
+) -> Rows:
+    """Return the teardown table after a batch; the parameters are those of :func:`result_rows`."""
     return [
-        *rows,
-        *(kept_row(host, facts(hostvars[host]), stop, changed=False) for host in waiting),
+        teardown_row(host, hostvars[host], facts(hostvars[host]), reason)
+        for host, (reason, _changed) in _endings(hosts, hostvars, batch, alive, stop).items()
     ]
 
 
@@ -225,6 +253,16 @@ def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Row
     return [*rows, *dra_plan(dra, _result_changed(variables, "nvidia_dra_driver"))]
 
 
+def cluster_teardown_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
+    """Return the teardown table of the cluster."""
+    variables = hostvars[hosts[0]]
+    return cluster_teardown(
+        variables.get("gpu_node_labels_result") or {},
+        (variables.get("gpu_kubernetes_objects_result") or {}).get("removed") or (),
+        (variables.get("gpu_verify_result") or {}).get("foreign_nodes") or (),
+    )
+
+
 def dra_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
     """Return the table of what the DRA driver needs, and what is there."""
     return dra_plan(hostvars[hosts[0]].get("nvidia_dra_driver_plan") or {}, False)
@@ -306,7 +344,9 @@ TABLES: Mapping[str, Callable[..., Rows]] = {
     "plan": plan_rows,
     "plan_failures": plan_failures,
     "result": result_rows,
+    "teardown": teardown_rows,
     "cluster": cluster_rows,
+    "cluster_teardown": cluster_teardown_rows,
     "dra": dra_rows,
     "verification": verification_rows,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.steps import change_text
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
 from .drivers import (
@@ -23,7 +24,7 @@ from .drivers import (
     unmanaged,
 )
 from .refused import refused_values
-from .steps import change_text, result_steps, row_step
+from .steps import result_steps, row_step
 
 # In the order in which the playbook site runs them.
 PARTS = ("driver", "mig", "cuda", "toolkit")
@@ -427,7 +428,7 @@ def _with_results(
 ) -> list[dict[str, str]]:
     steps = [dict(step) for step in planned if step["step"] not in results]
     for engine, result in results.items():
-        known = result_steps(engine, result)
+        known = [_in_words_of_plan(one, planned) for one in result_steps(engine, result)]
         # A module cannot predict the restarts that the installation of the toolkit causes.
         known += [
             dict(step)
@@ -438,6 +439,21 @@ def _with_results(
         ]
         steps.extend(known)
     return steps
+
+
+def _in_words_of_plan(
+    step: Mapping[str, str], planned: Sequence[Mapping[str, str]]
+) -> dict[str, str]:
+    """Return the plan's own step instead of a module's change of a configuration.
+
+    ``site`` shows it before a module has run, and ``plan`` after: both show the same.
+    """
+    same = (
+        one for one in planned
+        if step["action"] == "configure" and one["step"] == step["step"]
+        and one["action"] not in ("restart", "reload", "wait for a restart")
+    )  # fmt: skip
+    return dict(next(same, step))
 
 
 def _problems(node: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> list[str]:

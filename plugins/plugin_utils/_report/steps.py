@@ -11,9 +11,7 @@ from typing import Any
 
 from .._rollout import cause_of
 
-# Steps of the toolkit's plan that are shown without the part's name.
-_SELF_EXPLANATORY = ("cdi", "containerd", "docker", "crio")
-_NEW_CONFIGURATION = "the running daemon does not know the new configuration"
+NEW_CONFIGURATION = "the running daemon does not know the new configuration"
 
 
 def result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -27,27 +25,14 @@ def result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]
         reason = next(iter(result.get("reasons") or ()), "the configuration differs")
         steps.append(row_step(engine, "configure", "", reason))
     if result.get("reloaded"):
-        steps.append(row_step(engine, "reload", "", _NEW_CONFIGURATION))
+        steps.append(row_step(engine, "reload", "", NEW_CONFIGURATION))
     if result.get("restarted"):
-        reason = str(result.get("restart_reason") or _NEW_CONFIGURATION)
+        reason = str(result.get("restart_reason") or NEW_CONFIGURATION)
         steps.append(row_step(engine, "restart", "", reason))
     elif result.get("restart_required"):
-        reason = str(result.get("restart_reason") or _NEW_CONFIGURATION)
+        reason = str(result.get("restart_reason") or NEW_CONFIGURATION)
         steps.append(row_step(engine, "wait for a restart", "", reason))
     return steps
-
-
-def change_text(step: Mapping[str, str]) -> str:
-    part, name, action = step["part"], step["step"], step["action"]
-    detail = step["detail"]
-    if name == "repository":
-        # The address is long, and is in the JSON file.
-        detail = ""
-    elif name == "files":
-        detail = ", ".join(path.rpartition("/")[2] for path in detail.split(", "))
-    alone = name in (part, action) or name in _SELF_EXPLANATORY
-    subject = (part if name == action else name) if alone else f"{part} {name}"
-    return f"{subject}: {action} {detail}".rstrip()
 
 
 def row_step(step: str, action: str, detail: str, reason: str) -> dict[str, str]:

@@ -47,7 +47,7 @@ class Column:
 _CHANGES = (Column("changes", "Change", paired=True), Column("why", "Why", paired=True))
 # Columns and key of the notes of the tables whose rows the filter gpu_report builds.
 TABLES: Mapping[str, tuple[tuple[Column, ...], str | None]] = {
-    "plan": ((Column("node", "Node", below=("gpus", "present")), *_CHANGES), "warnings"),
+    "plan": ((Column("node", "Node", below=("os", "gpus", "present")), *_CHANGES), "warnings"),
     "result": (
         (
             Column("node", "Node"),
@@ -61,6 +61,7 @@ TABLES: Mapping[str, tuple[tuple[Column, ...], str | None]] = {
         ),
         "open",
     ),
+    "teardown": ((Column("node", "Node", below=("gpus",)), *_CHANGES), "open"),
     "cluster": ((Column("node", "Node", below=("kubernetes",)), *_CHANGES), None),
 }
 
@@ -127,7 +128,7 @@ def notes(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[str]:
 def paragraph(text: str, width: int) -> str:
     """Return a text wrapped to the screen, with the lines after the first one indented.
 
-    A command stays one line, so that it can be copied.
+    A command remains one line, so that it can be copied.
 
     Unprintable characters are shown as escape sequences.
     """

@@ -152,9 +152,8 @@ def test_a_failing_teardown_stops_too(nodes):
     assert run.status == 2, run.screen
     assert run.at_once() == 2 and sorted(run.hosts("nvidia_driver")) == ["gpu1", "gpu2"]
     words = run.words()
-    assert "Nodes that were not restored" in words
-    for name in ("gpu3", "gpu4"):
-        assert f"{name} not started: 1 of 2 nodes of a batch failed (gpu2)" in words
+    assert "Restored nodes" in words and "docker: remove runtime" in words
+    assert "gpu3, gpu4: not started: 1 of 2 nodes of a batch failed (gpu2)" in words
     assert "gpu2 failed in the task Restore the driver as it was" in words
 
 
@@ -167,7 +166,7 @@ def test_a_prometheus_that_cannot_be_changed_does_not_count_for_the_node_it_is_o
     assert run.hosts("prometheus_gpu_files") == ["gpu1"]
     assert run.hosts("nvidia_driver") == ["gpu1", "gpu2", "gpu3"]
     words = run.words()
-    assert "not started" not in words and "Nodes that were not restored" not in words
+    assert "not started" not in words and "Restored nodes" in words
     assert (
         "gpu1 failed in the task Give Prometheus the targets and rules: It did not build." in words
     )
@@ -176,8 +175,7 @@ def test_a_prometheus_that_cannot_be_changed_does_not_count_for_the_node_it_is_o
     run = nodes.play("teardown", hosts(3, **own), **some)
     assert run.status == 2 and run.hosts("nvidia_driver") == ["gpu1"], run.screen
     words = run.words()
-    for name in ("gpu2", "gpu3"):
-        assert f"{name} not started: 1 of 1 nodes of a batch failed (gpu1)" in words
+    assert "gpu2, gpu3: not started: 1 of 1 nodes of a batch failed (gpu1)" in words
     assert (
         "gpu1 failed in the task Give Prometheus the targets and rules: It did not build." in words
     )
@@ -263,7 +261,7 @@ def test_a_node_that_does_not_come_back_from_the_last_reboot_fails(nodes):
     assert run.status == 2, run.screen
     assert run.hosts("nvidia_driver") == ["gpu1"]
     words = run.words()
-    assert "gpu2 not started: 1 of 1 nodes of a batch failed (gpu1)" in words
+    assert "gpu2: not started: 1 of 1 nodes of a batch failed (gpu1)" in words
     assert "gpu1 failed in the task Reboot because the driver was removed" in words
 
 

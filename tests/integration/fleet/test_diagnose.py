@@ -69,7 +69,7 @@ def test_nodes_where_site_never_ran(fleet, dest):
     assert "handler_missing" in by_host[WHOLE]["follows"]
     assert f"kubegpu.nodes.site --limit {WHOLE} " in by_host[WHOLE]["fix"]
     assert result["hosts"][WITHOUT]["verdict"] == "no GPU"
-    assert {"host": "", "what": "the cluster", "why": "kubegpu_kube names none"} in result["unseen"]
+    assert {"host": "", "what": "the cluster", "why": "kubegpu_kube is not set"} in result["unseen"]
     failed = {host for host, one in run.stats.items() if one["failures"]}
     assert failed == {BARE, WHOLE}
     assert on_nodes("find /etc /var/lib/kubegpu -newer /proc/1/stat | sort", HOSTS) == before
@@ -84,7 +84,7 @@ def test_without_root_what_cannot_be_seen_is_told_and_no_fault(fleet, dest):
     assert roots(result, WHOLE) == ["toolkit_missing"], run.output
     unseen = {row["what"] for row in result["unseen"] if row["host"] == WHOLE}
     assert "the container runtimes" in unseen, result["unseen"]
-    assert "not seen: the container runtimes" in run.output
+    assert "not checked: the container runtimes" in run.output
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import complete
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report import verification
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
+    TABLES,
     Column,
     notes,
     paragraph,
@@ -167,13 +168,10 @@ def _planned(rows: Sequence[Mapping[str, Any]], only: str) -> str:
         task["kubegpu.nodes.fleet_table"]
         for play in plays
         for task in play.get("tasks", ())
-        if "columns" in task.get("kubegpu.nodes.fleet_table", ())
+        if task.get("kubegpu.nodes.fleet_table", {}).get("table") == "plan"
     ]
-    columns = [
-        Column(one["key"], one["title"], one.get("paired", False), tuple(one.get("below", ())))
-        for one in shown["columns"]
-    ]
-    return table(shown["title"], columns, rows, shown["notes"])
+    columns, below = TABLES["plan"]
+    return table(shown["title"], columns, rows, str(below))
 
 
 def _values(row: Mapping[str, Any], keys: Sequence[str]) -> list[str]:

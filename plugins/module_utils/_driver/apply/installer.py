@@ -40,7 +40,7 @@ _CHECKSUM_TIMEOUT = 600
 def run_runfile(context: Context) -> dict[str, Any]:
     """Run the runfile on the node.
 
-    :raises KubegpuError: the installer failed, or cannot work beside a loaded kernel driver.
+    :raises KubegpuError: the installer failed, or cannot work next to a loaded kernel driver.
     """
     state = context.module_state()
     modules = kernel_module.KernelModules(context.run, context.reader)

@@ -39,7 +39,7 @@ _BUILD_TIMEOUT = 1800
 def read_module_state(reader: NodeReader, ours: Collection[str] = ()) -> ModuleState:
     """Return the state of the kernel modules.
 
-    :param ours: units, beside the persistence daemon, that are stopped for a change and started
+    :param ours: units, besides the persistence daemon, that are stopped for a change and started
         again.
     """
     units = {PERSISTENCED_UNIT, *ours}
@@ -76,7 +76,7 @@ def loaded_version(reader: NodeReader) -> str | None:
 class KernelModules:
     """Loads and unloads the driver's kernel modules.
 
-    ``ours``: units that are stopped first, beside the persistence daemon.
+    ``ours``: units that are stopped first, besides the persistence daemon.
     """
 
     run: Runner

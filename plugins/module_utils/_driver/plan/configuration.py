@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The part of a plan beside packages: files, units, initial RAM disk, loading. Pure."""
+"""The part of a plan besides packages: files, units, initial RAM disk, loading. Pure."""
 
 from __future__ import annotations
 

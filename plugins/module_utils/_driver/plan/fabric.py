@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NVLink beyond one board: components that a node needs beside its driver, and their names. Pure.
+"""NVLink beyond one board: components that a node needs besides its driver, and their names. Pure.
 
 Read 2026-11-21. Sources: NVIDIA's fabric manager user guide (releases 560 and 2.3), IMEX guide and
 MNNVL user guide; install scripts of NVIDIA's gpu-driver-container; release notes of Amazon's
@@ -67,7 +67,7 @@ _DRIVER_VERSION = re.compile(r"\d{3}(?:\.\d+){1,2}\Z")
 
 @dataclass(frozen=True)
 class Needs:
-    """The components that a node needs beside its driver.
+    """The components that a node needs besides its driver.
 
     ``why``: the reason. ``bridged``: whether its switches are behind bridges. ``elsewhere``: why a
     node with such GPUs needs nothing itself; otherwise empty.

@@ -399,7 +399,7 @@ def provides_kernel_modules(name: str) -> bool:
 def obsolete(
     inputs: DecisionInput, target: Target, wanted: PackageSet, *, other_source: bool
 ) -> tuple[str, ...]:
-    """Return the installed packages that cannot stay beside the wanted ones.
+    """Return the installed packages that cannot stay next to the wanted ones.
 
     :param other_source: whether they come from another source than the wanted ones.
     """

@@ -37,7 +37,11 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
                 "run the same .run file with --uninstall manually, then run again.",
             )
         )
-    whose = "the node's record says that we installed it" if managed else "as replace_source says"
+    whose = (
+        "this collection installed it, as the node's record shows"
+        if managed
+        else "as replace_source says"
+    )
     if begun:
         whose = "an unfinished change is undone: the previous state is restored"
     steps = [
@@ -50,7 +54,7 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
     ]
     stale = stale_files(node, ())
     if stale:
-        steps.append(Step("files", "remove", ", ".join(stale), "they are ours"))
+        steps.append(Step("files", "remove", ", ".join(stale), "this collection wrote them"))
     initramfs = any(path in config_files.IN_INITRAMFS for path in stale)
     if initramfs:
         steps.append(Step("initramfs", "rebuild", "", "the kernel's own driver may come back"))
@@ -86,5 +90,5 @@ def _not_managed(installed: InstalledDriver, managed: bool | None) -> Plan:
             f"{capitalize_first(installed.title)} is not this collection's: the "
             f"node's record {why}. It is kept.",
         ),
-        warnings=("To remove it all the same: nvidia_driver_replace_source: true, or manually.",),
+        warnings=("To remove it anyway: nvidia_driver_replace_source: true, or manually.",),
     )

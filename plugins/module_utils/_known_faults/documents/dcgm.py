@@ -29,7 +29,7 @@ Object = Mapping[str, Any]
 _ROOT = "DCGM"
 _MOST = 500
 _FAIL, _PASS, _WARN = "fail", "pass", "warn"
-# Its tests look at the software only. Above the first level they are not what is asked for.
+# Its tests read the software only. Above the first level they are not what is requested.
 _SOFTWARE = "deployment"
 _GPU = "gpu"
 _ID = re.compile(r"\d{1,5}")

@@ -37,7 +37,7 @@ _GPU = "GPU {address}{device}"
 _LINE = r"\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{3,16})[^)\n]{0,40}\): "
 # The Xids that have a row of their own; gpu_lost is in containers.py.
 _OWN_ROWS = (48, 63, 64, 74, 79, 94, 95, 119, 120, 154, 155, 159)
-# NVLink 5: the line says whether the error is fatal; otherwise nothing is to be done. Two events of
+# NVLink 5: the line says whether the error is fatal; otherwise it needs no action. Two events of
 # a link are none although they are called fatal (subcodes 38 and 40, bits 20 to 25 of the first
 # number).
 _NVLINK5_FATAL = (

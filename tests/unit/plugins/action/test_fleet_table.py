@@ -66,7 +66,7 @@ def test_content_replaces_what_has_its_keys(tmp_path):
 
 
 def test_the_screen_gets_text_alone(monkeypatch):
-    """As a node's facts come in: the result of the task is shown with -v."""
+    """Texts come from nodes, and are also in the result of the task."""
     shown = []
     monkeypatch.setattr(Display, "display", lambda _self, text, **_more: shown.append(text))
     action = ActionModule(
@@ -85,3 +85,16 @@ def test_the_screen_gets_text_alone(monkeypatch):
         line.isprintable() for line in result["table"]
     )
     assert "\\x1b]0;x\\x07 in use" in text and "gpu1: \\x1bc\\x1b[8mhidden" in text
+
+
+def test_verbose_output_does_not_repeat_the_table_and_remarks_can_come_last(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(Display, "display", lambda _self, text, **_options: shown.append(text))
+    rows = [
+        {"node": "n1", "notes": ["a"], "notes_last": ["not checked: b"]},
+        {"node": "n2", "notes": ["c"], "notes_last": ["not checked: b"]},
+    ]
+    result = table(tmp_path / "rows.json", rows=rows, notes="notes")
+    assert result["_ansible_verbose_override"] is True
+    assert result["table"][-3:] == ["n1: a", "n2: c", "n1, n2: not checked: b"]
+    assert shown == ["\n" + "\n".join(result["table"]) + "\n"]

@@ -42,7 +42,7 @@ LOW = {"code": "dcgm_failed", "severity": "error", "subject": "GPU 1", "error_id
 
 def ran(findings=(), values=None, name="dcgm"):
     return {"test": name, "findings": list(findings), "measured": values or {}, "seconds": 3,
-            "skipped": [], "version": "4.6"}  # fmt: skip
+            "not_tested": [], "version": "4.6"}  # fmt: skip
 
 
 def judged(tests=(), layers=(OK,), health=(HEALTHY, HEALTHY), expect=None, gpu_node=None):
@@ -179,4 +179,5 @@ def test_the_table_of_the_plan_has_what_leaves_and_what_is_missing():
     first, second = plan_rows(plans)
     assert first["tests"] == ["layers and health"] and first["leave"] == ["-"]
     assert first["notes"] == ["not installed, and so not run: dcgmi diag"]
-    assert second["why"] == "refuse" and second["notes"][0].startswith("Programs use the GPUs")
+    assert second["why"] == "refused, see below"
+    assert second["notes"][0].startswith("Programs use the GPUs")

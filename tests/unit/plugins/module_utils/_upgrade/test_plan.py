@@ -354,7 +354,7 @@ def test_pods_that_leave_are_named():
         "waiting": [{"namespace": "ml", "name": "train"}],
     }
     (found,) = plan_upgrade(Request(), [host("gpu1", drain=drain)]).hosts
-    assert found.leave == ("ml/web-0", "ml/train") and found.changes == ("load: load 580.126.09",)
+    assert found.leave == ("ml/web-0", "ml/train") and found.changes == ("driver: load 580.126.09",)
 
 
 def test_a_release_takes_what_this_upgrade_holds_and_nothing_else():

@@ -150,10 +150,10 @@ def test_what_could_not_be_seen_is_what_the_diagnosis_says():
         "n2": [{"what": "the node", "why": "its facts could not be read"}],
     }
     # The row of the cluster belongs to no node.
-    assert report["unseen"] == [{"what": "the cluster", "why": "kubegpu_kube names none"}]
+    assert report["unseen"] == [{"what": "the cluster", "why": "kubegpu_kube is not set"}]
     assert states(report) == {"n1": "ready", "n2": "unknown"}
-    assert "<li><b>the cluster</b>: kubegpu_kube names none</li>" in html.render(report)
-    assert "| - | the cluster | kubegpu\\_kube names none |" in markdown.render(report)
+    assert "<li><b>the cluster</b>: kubegpu_kube is not set</li>" in html.render(report)
+    assert "| - | the cluster | kubegpu\\_kube is not set |" in markdown.render(report)
 
 
 @pytest.mark.parametrize("failure", [{}, {"task": "Look", "message": "No answer.\nSeen: x"}])

@@ -186,9 +186,9 @@ def test_restarts_and_reloads_that_will_happen_are_named():
     }
     row = node_plan("web-1", facts, {"toolkit": toolkit}, results)
     assert row["changes"][-5:] == [
-        "containerd: configure",
+        "containerd: add runtime nvidia",
         "containerd: restart",
-        "docker: configure",
+        "docker: add runtime nvidia",
         "docker: reload",
         "docker: restart where no container would be stopped",
     ]
