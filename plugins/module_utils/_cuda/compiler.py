@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from .._core.errors import KubegpuError
-from .._known_faults.matching import compiled, finding, matches
+from .._known_faults.matching import finding, matches
 from .._known_faults.rules.nvcc import GCC_TOO_NEW, NO_GCC, NVCC
 from .._nvidia.compatibility import minor
 
@@ -23,8 +23,6 @@ _FOLDERS = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 _RELEASE = re.compile(r"release (\d+\.\d+), V([\d.]+)")
 # The versions N of the packages g++-N of Debian and Ubuntu.
 _OLDEST_KNOWN, _NEWEST_KNOWN = 7, 15
-_ROWS = compiled(NVCC)
-_TOO_NEW, _NO_GCC = (pattern for _row, pattern in compiled((GCC_TOO_NEW, NO_GCC)))
 
 
 @dataclass(frozen=True)
@@ -91,18 +89,19 @@ def other_host_compilers(output: str) -> tuple[str, ...]:
 
     :param output: the output of nvcc.
     """
-    newest = _TOO_NEW.search(output)
-    if not newest and not _NO_GCC.search(output):
+    rows = (GCC_TOO_NEW, NO_GCC)
+    found = [finding(row, match).details for row, match in matches(output, rows)]
+    if not found:
         return ()
-    last = int(newest["newest"]) if newest else _NEWEST_KNOWN
+    last = int(found[0].get("newest") or _NEWEST_KNOWN)
     return tuple(f"/usr/bin/g++-{number}" for number in range(last, _OLDEST_KNOWN - 1, -1))
 
 
 def explain_compile(test: CompileTest, output: str) -> KubegpuError:
     """Return why the test program did not compile, from the output of nvcc."""
     what = f"nvcc of CUDA {test.version} is installed, but cannot compile"
-    for row, match in matches(output, _ROWS):
-        found = finding(row, match, output)
+    for row, match in matches(output, NVCC):
+        found = finding(row, match)
         return KubegpuError(
             f"{what}. {found.cause}",
             evidence=found.evidence,

@@ -123,7 +123,7 @@ def _finding(
     if row.code == BUILD_FAILED:
         return explain_log(text)
     if row.code == NO_HEADERS:
-        return missing_headers(text, facts) or finding(row, match, text)
+        return missing_headers(text, facts) or finding(row, match)
     if row is CUDA_BUSY:
         return _busy(finding(row, match), gpus)
     if row.code == XID:
