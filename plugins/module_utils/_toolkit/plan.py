@@ -94,8 +94,7 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     if not any(gpu["vendor"] == "nvidia" for gpu in node["gpus"]):
         return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
     image = immutable(node["os"], TOOLKIT)
-    early = _early(node, request, image)
-    if early:
+    if early := _early(node, request, image):
         return early
     family = FAMILIES[node["os"]["package_manager"]]
     version, why_version = _version(node, request, family)
@@ -106,8 +105,7 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     obsolete, obsolete_step = _obsolete(node)
     if image and (action != "none" or obsolete):
         return _refused(image)
-    # What an image has is kept; a hold means nothing to it.
-    package_steps = () if image else package_steps
+    package_steps = () if image else package_steps  # What an image has is kept, and not held.
     repository, repository_step = (None, None) if image else _repository(node, request, family)
     settings, why_settings = toolkit_settings(
         node, request, bool(node["runtimes"]["crio"]) and request.crio != "false"
@@ -116,17 +114,11 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     cdi, cdi_step, cdi_note = _cdi(node, request, version)
     changes = bool(package_steps or obsolete)
     runtimes = _runtimes(node, request, action, changes or bool(config_steps))
-    steps = (
-        repository_step,
-        obsolete_step,
-        *package_steps,
-        *config_steps,
-        cdi_step,
-        *runtimes.steps,
-    )
-    if image and any(steps) and not keeps_etc(node["os"]):
-        return _refused(image)
+    software = (repository_step, obsolete_step, *package_steps)
+    steps = (*software, *config_steps, cdi_step, *runtimes.steps)
     planned = tuple(step for step in steps if step is not None)
+    if image and planned and not keeps_etc(node["os"]):
+        return _refused(image)
     notes = (
         *(_about_system(node["os"]) if changes or repository_step else ()),
         *(f"{_SETTINGS}: {text}" for text in unknown(request.settings, release_of(version))),
