@@ -68,18 +68,7 @@ def _nvidia(
     architecture = (row.get("architectures") or {}).get(system["arch"])
     original = f"{row['url']}/{name}/{architecture}" if architecture else ""
     if not original and not request.repository_url:
-        mirror = (
-            f"{'a runfile, or ' if planned else ''}a mirror by url, key_url and key_fingerprints "
-            f"of {variable}"
-        )
-        unknown = unknown_base(system, mirror)
-        if unknown:
-            raise unknown
-        raise Refusal(
-            f"NVIDIA's repository for {system['id']} {system['version']} on {system['arch']} is "
-            "not known.",
-            f"give {mirror}.",
-        )
+        raise _not_known(system, planned, variable)
     url = _address(system, request, variable, original)
     for placeholder, text in (("{distribution}", name), ("{architecture}", architecture or "")):
         url = url.replace(placeholder, text)
@@ -120,6 +109,21 @@ def _nvidia(
         "replaces": list(earlier),
     }
     return repository, Step("repository", "replace" if entries else "add", public, reason), warning
+
+
+def _not_known(
+    system: Mapping[str, Any], planned: Sequence[PlannedVersion], variable: str
+) -> Refusal:
+    """Return why no repository is known for a system."""
+    mirror = (
+        f"{'a runfile, or ' if planned else ''}a mirror by url, key_url and key_fingerprints of "
+        f"{variable}"
+    )
+    return unknown_base(system, mirror) or Refusal(
+        f"NVIDIA's repository for {system['id']} {system['version']} on {system['arch']} is not "
+        "known.",
+        f"give {mirror}.",
+    )
 
 
 def _why_changed(entries: Sequence[Mapping[str, Any]], url: str, accepted: Sequence[str]) -> str:

@@ -95,11 +95,8 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     if not any(gpu["vendor"] == "nvidia" for gpu in node["gpus"]):
         return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
     image = immutable(node["os"], TOOLKIT)
-    if image and node["os"]["package_manager"] not in FAMILIES:
-        return _plan_image(node, request, image)
-    refusal = _refusal(node, request) or containerd_refusal(node, request)
-    if refusal:
-        return _refused(refusal)
+    if early := _early(node, request, image):
+        return early
     family = FAMILIES[node["os"]["package_manager"]]
     version, why_version = _version(node, request, family)
     refusals = _settings_refusals(node, request, version)
@@ -107,28 +104,24 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
         return _refused(*refusals)
     action, packages, package_steps = _packages(node, request, version, why_version)
     obsolete, obsolete_step = _obsolete(node)
-    repository, repository_step = _repository(node, request, family)
-    if image:
-        if action != "none" or obsolete:
-            return _refused(image)
-        # What is installed is kept; a hold means nothing to an image.
-        package_steps, repository, repository_step = (), None, None
+    if image and (action != "none" or obsolete):
+        return _refused(image)
+    package_steps = () if image else package_steps  # What an image has is kept, and not held.
+    repository, repository_step = (None, None) if image else _repository(node, request, family)
     settings, why_settings = toolkit_settings(
         node, request, bool(node["runtimes"]["crio"]) and request.crio != "false"
     )
     config_steps = _config_steps(node, settings, why_settings)
     cdi, cdi_step, cdi_note = _cdi(node, request, version)
-    changes_toolkit = bool(package_steps or config_steps or obsolete)
-    runtimes = _runtimes(node, request, action, changes_toolkit)
-    if obsolete_step:
-        package_steps = (obsolete_step, *package_steps)
-    steps = (repository_step, *package_steps, *config_steps, cdi_step, *runtimes.steps)
-    if image and any(steps) and not keeps_etc(node["os"]):
-        return _refused(image)
+    changes = bool(package_steps or obsolete)
+    runtimes = _runtimes(node, request, action, changes or bool(config_steps))
+    software = (repository_step, obsolete_step, *package_steps)
+    steps = (*software, *config_steps, cdi_step, *runtimes.steps)
     planned = tuple(step for step in steps if step is not None)
+    if image and planned and not keeps_etc(node["os"]):
+        return _refused(image)
     notes = (
-        best_effort(node["os"]) if package_steps or repository_step else "",
-        pinned_before(node["os"]) if package_steps else "",
+        *(_about_system(node["os"]) if changes or repository_step else ()),
         *(f"{_SETTINGS}: {text}" for text in unknown(request.settings, release_of(version))),
         *(cdi_note, *(reader_notes(node, version) if request.cdi else ())),
         *(*runtimes.notes, *no_runtime(node)),
@@ -139,7 +132,7 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
         packages=packages,
         hold=request.hold,
         obsolete=obsolete,
-        change_packages=bool(package_steps),
+        change_packages=changes,
         repository=repository,
         change_config=bool(config_steps),
         config_made=action == "install" and _toolkit(node)["config"] is None,
@@ -155,6 +148,18 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
         or (f"Toolkit {version} and the runtimes are as requested.",),
         warnings=tuple(note for note in notes if note),
     )
+
+
+def _early(node: Mapping[str, Any], request: Request, image: Refusal | None) -> ToolkitPlan | None:
+    """Return the plan of a node whose system decides it; None if it does not."""
+    if image and node["os"]["package_manager"] not in FAMILIES:
+        return _plan_image(node, request, image)
+    refusal = _refusal(node, request) or containerd_refusal(node, request)
+    return _refused(refusal) if refusal else None
+
+
+def _about_system(system: Mapping[str, Any]) -> tuple[str, str]:
+    return best_effort(system), pinned_before(system)
 
 
 def _plan_image(node: Mapping[str, Any], request: Request, image: Refusal) -> ToolkitPlan:
