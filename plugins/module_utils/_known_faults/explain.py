@@ -17,11 +17,11 @@ from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
 from .build import explain_log
-from .codes import BUILD_FAILED, GPU_UNSUPPORTED, MISMATCH, UNKNOWN
+from .codes import BUILD_FAILED, GPU_UNSUPPORTED, MISMATCH
 from .common import missing_licence
 from .decide import decided, possible
 from .documents.read import of_documents
-from .driver import diagnose
+from .driver import find_cause
 from .evidence_types import Evidence, Gpu
 from .matching import (
     all_matches,
@@ -136,7 +136,7 @@ def _finding(
     if row.code == GPU_UNSUPPORTED and row.driver and not gpus:
         return unsupported(row, text, evidence(text, match))
     if row.driver:
-        found = diagnose(
+        found = find_cause(
             Evidence(
                 modprobe=text,
                 output=text,
@@ -145,7 +145,7 @@ def _finding(
                 gpus=_gpus(gpus),
             )
         )
-        if found.code != UNKNOWN:
+        if found is not None:
             # What was not looked at is no evidence.
             return found if gpus else replace(found, evidence=evidence(text, match))
     return finding(row, match, text)

@@ -109,6 +109,15 @@ def mismatch(found: Finding, facts: Facts) -> Finding:
     return replace(found, evidence="; ".join([found.evidence, *known])) if known else found
 
 
+def serves(version: str, kind: str) -> bool:
+    """Return whether the branch of a driver serves a generation; of an unknown one, it does not."""
+    known = GENERATIONS.get(kind, {})
+    branch = version.partition(".")[0]
+    if not known.get("first") or not branch.isdecimal():
+        return False
+    return int(known["first"]) <= int(branch) <= int(known["last"] or branch)
+
+
 def unsupported(row: Rule, text: str, evidence: str) -> Finding:
     """Return whether a GPU is virtual or not supported by the branch, by the PCI id in the text."""
     place, release = _GPU_LINE.search(text), _RELEASE.search(text)

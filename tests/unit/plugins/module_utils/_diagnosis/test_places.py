@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import CAUSES
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.codes import UNKNOWN
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.on_node import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
     Evidence,
 )

@@ -18,7 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.common
     evidence_of_node,
     library_mismatch,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.on_node import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
     Evidence,
 )

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults import codes
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.on_node import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence import (
     Environment,
     collect,
