@@ -11,6 +11,7 @@ shows in addition (file systems, locks, pins) is in ``_packages/failures.py``.
 from __future__ import annotations
 
 from ..._core.finding import POSSIBLE
+from ..codes import DKMS_MISSING
 from ..types import Rule
 
 READ = "2026-11-28"
@@ -216,6 +217,22 @@ PACKAGES = (
         _SOURCE,
         READ,
         context=MANAGERS,
+    ),
+    Rule(
+        DKMS_MISSING,
+        r"(?:nothing provides|No match for argument:?|No provider of|Unable to locate package"
+        r"|No package list of this node has\b[^\n]{0,200}?)[ ']{1,2}(?<![\w-])dkms(?![\w-])"
+        r"(?: >= (?P<version>[\d.]{1,20}))?",
+        _MANAGER,
+        "No repository of this node has DKMS {version}, with which the driver's kernel modules are "
+        "built.",
+        "Enable the repository that has it: EPEL on RHEL and its siblings, the distribution's own "
+        "elsewhere. If there is one, its mirror or snapshot is too old. Precompiled modules need no "
+        "DKMS.",
+        "nothing provides dkms >= 3.1.8 needed by kmod-nvidia-open-dkms-3:575.57.08-1.el9.noarch",
+        "github.com/stackhpc/ansible-slurm-appliance/pull/703",
+        READ,
+        covers=("package_missing", "package_conflict"),
     ),
     Rule(
         "package_version_missing",

@@ -170,7 +170,7 @@ WITHOUT_A_ROW = {
         "package_would_remove", "package_hash_mismatch", "repository_out_of_sync",
         "repository_proxy", "repository_certificate", "repository_forbidden",
         "repository_unreachable", "package_filtered", "package_missing",
-        "package_version_missing", "package_conflict", "package_script_failed",
+        "package_version_missing", "package_conflict", "package_script_failed", "dkms_missing",
     ),
     "kubelet, its policy, an operator or the pod itself is to be changed": (
         "containerd_drop_in_version", "toolkit_too_old", "topology_affinity", "smt_alignment",
