@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._core.finding import Finding
-from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
+from .._known_faults.rules.xids_data import ERROR, INFO, RESET_STEP, WARNING
 
 READ = "2026-11-23"
 

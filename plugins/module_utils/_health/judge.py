@@ -21,7 +21,7 @@ from .._known_faults.common import VGPU_UNLICENSED, driver_hangs
 from .._known_faults.explain import explain
 from .._known_faults.licence import licence_fault
 from .._known_faults.predicates import partial
-from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
+from .._known_faults.rules.xids_data import ERROR, INFO, RESET_STEP, WARNING
 from .data import (
     ERROR_TEXT,
     FLAGS,

@@ -6,7 +6,7 @@
 
 An event of the present boot is a fault now, unless the driver said after it that nothing is to be
 done any more (Xid 154, None): then, and in earlier boots, it is history. What an Xid means and how
-bad it is has one table (``_nvidia/xids.py``); causes are those of the known errors.
+bad it is has one table (``_known_faults/xids.py``); causes are those of the known errors.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import replace
 
 from .._core.finding import Finding
 from .._known_faults.explain import explain
-from .._nvidia.xids import XIDS, Xid, in_line, look_up
-from .._nvidia.xids_data import ERROR, FOLLOW, INFO, PROGRAM, RECOVERY, WARNING
+from .._known_faults.rules.xids_data import ERROR, FOLLOW, INFO, PROGRAM, RECOVERY, WARNING
+from .._known_faults.xids import XIDS, Xid, in_line, look_up
 from .data import FOLLOWERS, FOLLOWS_WITHIN, MOST_JOBS, RECOVERY_ACTIONS, RECOVERY_XID
 from .types import Event, Judged, shown_time
 

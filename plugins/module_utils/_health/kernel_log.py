@@ -23,7 +23,7 @@ from .._core.redact import redact
 from .._known_faults.codes import MISMATCH
 from .._known_faults.drm_events import code_of
 from .._known_faults.explain import explain
-from .._nvidia.xids import needs_nothing
+from .._known_faults.xids import needs_nothing
 from .data import KERNEL_DRIVERS, NVIDIA_TASKS, RECOVERY_XID
 from .types import Event
 

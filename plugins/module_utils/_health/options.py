@@ -13,7 +13,7 @@ from typing import Any
 from .._core.checks import check_at_least, wrong_value
 from .._core.errors import InputError
 from .._host.bounded import HANG_ARGUMENTS, read_hang
-from .._nvidia.xids import xid_table
+from .._known_faults.xids import xid_table
 from .baseline import check_baseline
 from .data import THRESHOLDS
 from .types import Request

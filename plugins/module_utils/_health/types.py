@@ -13,7 +13,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._host.bounded import Hang
-from .._nvidia.xids import XIDS, Xid
+from .._known_faults.xids import XIDS, Xid
 
 # What became of nvidia-smi.
 ANSWERED = "answered"

@@ -22,8 +22,4 @@ IN_USE = "driver_in_use"
 OTHER_KERNEL = "module_for_other_kernel"
 NOT_LOADABLE = "modules_cannot_be_loaded_here"
 MISSING = "module_missing"
-#: Of packages: no repository has DKMS; and the runfile's installer failed, or was stopped.
-DKMS_MISSING = "dkms_missing"
-INSTALLER_FAILED = "driver_installer_failed"
-INSTALLER_STOPPED = "driver_installer_stopped"
 UNKNOWN = "unknown"

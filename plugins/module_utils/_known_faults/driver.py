@@ -31,7 +31,14 @@ from .codes import (
     WHOLE_GPU,
     WRONG_MODULES,
 )
-from .common import BECOME_STEP, GUEST_DRIVER_STEP, SERVED_STEP, kernel_driver_loaded, library_mismatch, vgpu_guest
+from .common import (
+    BECOME_STEP,
+    GUEST_DRIVER_STEP,
+    SERVED_STEP,
+    kernel_driver_loaded,
+    library_mismatch,
+    vgpu_guest,
+)
 from .evidence_types import Evidence, Gpu, find_line
 from .nvidia_log import serves
 

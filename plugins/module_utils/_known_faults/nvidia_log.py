@@ -12,11 +12,11 @@ from dataclasses import replace
 from .._core.finding import Finding, Subject
 from .._hardware.pci import generation, product
 from .._nvidia.driver_branches import BRANCHES, GENERATIONS
-from .._nvidia.xids import Xid, in_line, sxid_next_step, sxid_severity
-from .._nvidia.xids_data import ERROR, INFO, WARNING
 from .codes import GPU_UNSUPPORTED, VGPU_GUEST, WRONG_MODULES
 from .predicates import Facts
+from .rules.xids_data import ERROR, INFO, WARNING
 from .types import Rule
+from .xids import Xid, in_line, sxid_next_step, sxid_severity
 
 _GPU_LINE = re.compile(
     r"The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]{4,16}) \(PCI ID: 10de:(?P<id>[0-9a-fA-F]{4})\)"

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .._core.errors import InputError, KubegpuError
-from .._known_faults.codes import DKMS_MISSING
+from .._known_faults.rules.packages import DKMS_MISSING
 from .failures import NOTHING_SEEN, Circumstances, cause_of
 from .obstacles import joined
 from .types import (
@@ -409,7 +409,7 @@ def not_available(
     :param circumstances: what the node shows: a setting can hide what a repository has.
     """
     wanted = ", ".join(f"{name} {plan.install[name] or ''}".rstrip() for name in names)
-    hidden = (*joined(circumstances.obstacles), "package_filtered") if circumstances.obstacles else None
+    hidden = circumstances.obstacles and (*joined(circumstances.obstacles), "package_filtered")
     cause, next_step, code = (
         hidden
         or cause_of(refresh, circumstances)

@@ -20,9 +20,9 @@ from .._host.bounded import Hang
 from .._host.command import Result
 from .._host.reader import NodeReader
 from .._known_faults.codes import UNKNOWN
-from .._known_faults.on_node import diagnose
 from .._known_faults.evidence import collect
 from .._known_faults.licence import wait_for_licence
+from .._known_faults.on_node import diagnose
 from .._record.options import STATE_PATH
 from .containerd import ContainerdProbe
 from .containers import QUICK, ContainerTests, Dependencies, is_nvidia

@@ -25,7 +25,7 @@ from .._driver.plan.fabric import (
 )
 from .._driver.types import Request
 from .._known_faults.explain import explain
-from .._nvidia.xids_data import RESET_STEP
+from .._known_faults.rules.xids_data import RESET_STEP
 
 if TYPE_CHECKING:
     from .._host.command import Runner

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..._known_faults.codes import BUILD_FAILED, DISK_FULL, DKMS_MISSING, INSTALLER_FAILED
+from ..._known_faults.codes import BUILD_FAILED, DISK_FULL
 from ..._known_faults.explain import explain
+from ..._known_faults.rules.packages import DKMS_MISSING
 
+#: The runfile's installer failed, or was stopped after build_timeout.
+INSTALLER_FAILED = "driver_installer_failed"
+INSTALLER_STOPPED = "driver_installer_stopped"
 # Transient failures, or a full or read-only disk, on which nothing could be restored either: the
 # change is kept, and the next run continues it.
 _PASSING = frozenset({

@@ -13,7 +13,7 @@ from ..._core.errors import InputError, KubegpuError
 from ..._host.command import TIMED_OUT, Runner
 from ..._host.files import FileState, remove_empty_directories, write_file
 from ..._host.temporary import clear_unpacked, unpacking
-from ..._known_faults.codes import INSTALLER_FAILED, INSTALLER_STOPPED, NOUVEAU
+from ..._known_faults.codes import NOUVEAU
 from ..._nvidia.package_names import is_driver
 from ..._nvidia.runfile import (
     LOG,
@@ -27,6 +27,7 @@ from ..._packages.types import ABSENT, CONFIGURATION
 from ..record import Record, cached_files, current_driver, same_driver, update_pending
 from . import kernel_module
 from .context import Context
+from .failures import INSTALLER_FAILED, INSTALLER_STOPPED
 from .initramfs import rebuild_initramfs
 from .loading import decide_loading
 

@@ -11,7 +11,6 @@ shows in addition (file systems, locks, pins) is in ``_packages/failures.py``.
 from __future__ import annotations
 
 from ..._core.finding import POSSIBLE
-from ..codes import DKMS_MISSING
 from ..types import Rule
 
 READ = "2026-11-28"
@@ -25,6 +24,9 @@ MANAGERS = (
     r"|remove|module|refresh)\b|\bdpkg\b|Reading package lists|InRelease"
     r"|modular filtering|Failed to resolve the transaction|repomd\.xml"
 )
+
+#: Where no repository has DKMS; the driver's role says where each system has it.
+DKMS_MISSING = "dkms_missing"
 
 PACKAGES = (
     Rule(
@@ -227,8 +229,8 @@ PACKAGES = (
         "No repository of this node has DKMS {version}, with which the driver's kernel modules are "
         "built.",
         "Enable the repository that has it: EPEL on RHEL and its siblings, the distribution's own "
-        "elsewhere. If there is one, its mirror or snapshot is too old. Precompiled modules need no "
-        "DKMS.",
+        "elsewhere. If it is enabled, its mirror or snapshot is too old. Precompiled modules need "
+        "no DKMS.",
         "nothing provides dkms >= 3.1.8 needed by kmod-nvidia-open-dkms-3:575.57.08-1.el9.noarch",
         "github.com/stackhpc/ansible-slurm-appliance/pull/703",
         READ,

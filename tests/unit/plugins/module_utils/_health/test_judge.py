@@ -25,7 +25,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
     FAILURES,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import xid_table
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.xids import xid_table
 from tests.unit.fixtures.health_node import (
     A100,
     A100_MIG,

@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from .._core.errors import InputError
-from . import xids_data as data
-from .xids_data import ERROR, INFO, WARNING
+from .rules import xids_data as data
+from .rules.xids_data import ERROR, INFO, WARNING
 
 SEVERITIES = (ERROR, WARNING, INFO)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._hardware.nvml import bus_address
-from .._nvidia.xids_data import REBOOT_STEP, RESET_STEP
+from .rules.xids_data import REBOOT_STEP, RESET_STEP
 
 # Of nvidia-smi (NVIDIA/open-gpu-kernel-modules#387, akash-network/support#209), NVML and the
 # kernel's log. Other errors of a handle, such as missing permissions, are no fault of the GPU.
