@@ -20,7 +20,7 @@ from .build import explain_log
 from .codes import BUILD_FAILED, GPU_UNSUPPORTED, MISMATCH
 from .common import missing_licence
 from .decide import decided, possible
-from .documents.read import of_documents
+from .documents.read import of_documents, of_smi
 from .driver import find_cause
 from .evidence_types import Evidence, Gpu
 from .matching import (
@@ -66,6 +66,7 @@ def explain(
     """
     documents = of_documents(text)
     told = "".join(f"\n{one.evidence}" for one in documents)
+    documents += of_smi(text)
     text = read(text) + told
     facts = facts or {}
     findings: dict[str, Finding] = {}

@@ -72,8 +72,7 @@ def kind_of(output: str) -> str:
 
 
 def cause_of(output: str, seen: Circumstances = NOTHING_SEEN) -> tuple[str, str, str] | None:
-    """Return cause, next step and code for the output of a package manager; None if none is known.
-    """
+    """Return cause, next step and code for the output of a package manager, or None."""
     rule = _rule(output)
     if rule is None:
         return None

@@ -24,8 +24,8 @@ from .._driver.plan.fabric import (
     needs,
 )
 from .._driver.types import Request
+from .._known_faults.broken_gpus import lost_gpu, reset_gpu
 from .._known_faults.explain import explain
-from .._known_faults.rules.xids_data import RESET_STEP
 
 if TYPE_CHECKING:
     from .._host.command import Runner
@@ -177,10 +177,9 @@ def _broken_gpu(fabric: Fabric) -> Finding | None:
     states = ", ".join(sorted(set(fabric.not_joined)))
     evidence = f"nvidia-smi: fabric state: {states.replace('_', ' ')}"
     if _LOST in states:
-        return replace(explain("GPU is lost")[0], evidence=evidence)
+        return lost_gpu(evidence)
     if _RESET in states:
-        cause = "A GPU has to be reset before it can be used again."
-        return Finding("recovery_action", cause, evidence, RESET_STEP)
+        return reset_gpu(evidence)
     return None
 
 

@@ -39,12 +39,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.toml_redact
     redact as redact_toml,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import KernelLog
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
-    beside_document,
-    without_processes,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
     dcgm_table,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
+    nvidia_smi as smi_output,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents.printed import (
     find_object,
@@ -108,7 +107,7 @@ READERS = {
         f"| Diagnostic                | Result{given}"
     ),
     "find_object": lambda given: find_object(given, "a"),
-    "smi": lambda given: (without_processes(given), beside_document(given)),
+    "smi": lambda given: (smi_output.without_processes(given), smi_output.beside_document(given)),
     "tail": tail,
     "report": lambda given: text(given + str(time.monotonic())),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..._core.finding import Finding
-from . import dcgm, gpu_burn, nvbandwidth
+from . import dcgm, gpu_burn, nvbandwidth, nvidia_smi_judge
 from .dcgm_table import read_table
 from .types import Judged
 
@@ -24,6 +24,11 @@ def of_documents(text: str) -> list[Finding]:
     found = [*_of_diag(text), *(gpu_burn.findings(text) or ())]
     found += nvbandwidth.findings(text) or ()
     return [_finding(one) for one in found[:_MOST_FINDINGS]]
+
+
+def of_smi(text: str) -> list[Finding]:
+    """Return what the output of nvidia-smi in a text shows of GPUs."""
+    return nvidia_smi_judge.findings(text[-_MOST:])[:_MOST_FINDINGS]
 
 
 def _of_diag(text: str) -> list[Judged]:

@@ -18,11 +18,13 @@ from .kubernetes import CLUSTER
 from .nvidia_kernel import KERNEL
 from .packages import PACKAGES
 from .programs import PROGRAMS
+from .smi_status import of_status
 from .tests_of_gpus import LAST_OF_TESTS, SLURM, TESTS
 from .xids import XID_RULES
 
 FAILURES = (
     *(*KUBELET, *GENERAL, *CDI, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM),
+    *of_status((*GENERAL, *PROGRAMS, *KERNEL)),
     *(*TESTS, *SLURM, *BUILDS, *PACKAGES, *LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
 )
 

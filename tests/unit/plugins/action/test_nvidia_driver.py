@@ -1260,7 +1260,8 @@ def test_a_node_without_dkms_is_told_where_it_is(task, node, system, word):
 
 def test_packages_that_take_too_long_name_the_option(task, node):
     node.fail["package_set"] = {
-        "msg": "packages: not finished after 9 seconds, and stopped.", "code": "job_stopped"
+        "msg": "packages: not finished after 9 seconds, and stopped.",
+        "code": "job_stopped",
     }
     answer = task(version=NEW, build_timeout=9)
     assert "raise build_timeout, which is 9 seconds" in answer["msg"]

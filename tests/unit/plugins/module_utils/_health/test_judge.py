@@ -13,7 +13,6 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health import data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.judge import judge
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import KernelLog
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import read_document
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import (
     Narrow,
     Node,
@@ -22,6 +21,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import
     Smi,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
+    nvidia_smi as smi_output,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
     FAILURES,
 )
@@ -51,7 +53,7 @@ def events(*lines, boot=0):
 
 
 def smi(*gpus, rc=0, text=""):
-    version, found = read_document(smi_document(*gpus))
+    version, found = smi_output.read_document(smi_document(*gpus))
     return Smi("answered", rc, version, found, text)
 
 

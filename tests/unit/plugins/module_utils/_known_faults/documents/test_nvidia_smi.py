@@ -12,10 +12,8 @@ from dataclasses import asdict
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
-    beside_document,
-    read_document,
-    without_processes,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
+    nvidia_smi as smi_output,
 )
 from tests.unit.fixtures.health_node import (
     A100,
@@ -30,11 +28,11 @@ from tests.unit.fixtures.health_node import (
 
 
 def gpu(**changed):
-    return read_document(smi_document(smi_gpu(**changed)))[1][0]
+    return smi_output.read_document(smi_document(smi_gpu(**changed)))[1][0]
 
 
 def test_a_card_that_is_fine():
-    version, (one,) = read_document(smi_document(smi_gpu()))
+    version, (one,) = smi_output.read_document(smi_document(smi_gpu()))
     assert version == "590.44.01"
     assert (one.index, one.address, one.uuid) == (0, A100, f"GPU-{A100}")
     assert one.values["ecc"]["volatile_dram_corrected"] == 3
@@ -61,7 +59,7 @@ def test_a_card_that_is_fine():
 
 def test_older_names():
     document = smi_document(smi_gpu(OTHER, T4))
-    _version, (one,) = read_document(document)
+    _version, (one,) = smi_output.read_document(document)
     assert one.values["retired_pages"] == {"count": 0, "pending": False}
     assert one.values["remapped_rows"]["pending"] is None
     assert one.values["ecc"]["volatile_sram_uncorrected"] == 0
@@ -71,7 +69,7 @@ def test_older_names():
 
 
 def test_a_card_with_mig_devices_does_not_tell_its_rows():
-    _version, (one,) = read_document(smi_document(smi_gpu(A100, A100_MIG)))
+    _version, (one,) = smi_output.read_document(smi_document(smi_gpu(A100, A100_MIG)))
     assert one.values["mig"] == {"mode": "enabled", "mode_pending": "enabled"}
     assert set(one.values["remapped_rows"].values()) == {None}
     assert one.values["recovery"] == {
@@ -82,10 +80,10 @@ def test_a_card_with_mig_devices_does_not_tell_its_rows():
 
 
 def test_names_before_turing():
-    _version, (one,) = read_document(smi_document(smi_gpu(A100, P4)))
+    _version, (one,) = smi_output.read_document(smi_document(smi_gpu(A100, P4)))
     assert set(one.values["ecc"].values()) == {None} and one.values["clocks"] == {"slowdowns": None}
     counted = {"volatile/double_bit/total": "2", "aggregate/single_bit/total": "7"}
-    _version, (one,) = read_document(smi_document(smi_gpu(A100, P4, **counted)))
+    _version, (one,) = smi_output.read_document(smi_document(smi_gpu(A100, P4, **counted)))
     assert one.values["ecc"]["volatile_dram_uncorrected"] == 2
     assert one.values["ecc"]["aggregate_dram_corrected"] == 7
 
@@ -116,8 +114,8 @@ def test_slowdowns():
 
 def test_command_lines_are_gone_before_anything_is_read():
     document = smi_document(smi_gpu(), smi_gpu(OTHER))
-    assert "hunter2" in document and "hunter2" not in without_processes(document)
-    found = read_document(document)[1]
+    assert "hunter2" in document and "hunter2" not in smi_output.without_processes(document)
+    found = smi_output.read_document(document)[1]
     assert len(found) == 2 and "hunter2" not in json.dumps([asdict(one) for one in found])
 
 
@@ -136,19 +134,19 @@ BROKEN = [
 def test_no_error_and_no_text_has_a_command_line(document):
     assert "hunter2" in document
     try:
-        said = str(read_document(document))
+        said = str(smi_output.read_document(document))
     except ValueError as error:
         said = str(error)
-    said += beside_document(f"WARNING: a line\n{document}\nanother line\n")
+    said += smi_output.beside_document(f"WARNING: a line\n{document}\nanother line\n")
     assert "hunter2" not in said and "WARNING: a line" in said
 
 
 def test_what_stands_beside_the_document():
     warning = "WARNING: infoROM is corrupted at gpu 0000:3B:00.0"
-    assert beside_document(smi_document(smi_gpu()) + f"{warning}\n\x1b[2J") == (
+    assert smi_output.beside_document(smi_document(smi_gpu()) + f"{warning}\n\x1b[2J") == (
         f"{warning}\n\\x1b[2J"
     )
-    assert beside_document("No devices were found\n") == "No devices were found"
+    assert smi_output.beside_document("No devices were found\n") == "No devices were found"
 
 
 def document_of(content):
@@ -180,7 +178,7 @@ EXTERNAL = (
 )  # fmt: skip
 def test_hostile_documents_are_refused(document, words):
     with pytest.raises(ValueError, match=words):
-        read_document(document)
+        smi_output.read_document(document)
 
 
 def test_what_looks_like_many_lists_of_processes_takes_little_time():
@@ -188,8 +186,8 @@ def test_what_looks_like_many_lists_of_processes_takes_little_time():
     output = smi_document(smi_gpu()).partition("</processes>")[0] + "<processes>" * 60_000
     begin = time.monotonic()
     with contextlib.suppress(ValueError):
-        assert "hunter2" not in str(read_document(output))
-    assert "hunter2" not in beside_document(output)
+        assert "hunter2" not in str(smi_output.read_document(output))
+    assert "hunter2" not in smi_output.beside_document(output)
     assert time.monotonic() - begin < 20
 
 
@@ -199,7 +197,7 @@ def test_hostile_values_are_cut_and_take_little_memory():
     document = smi_document(*[hostile] * 20, *[smi_gpu()] * 50)
     tracemalloc.start()
     try:
-        _version, found = read_document(document)
+        _version, found = smi_output.read_document(document)
         _now, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
