@@ -10,7 +10,9 @@ import re
 from dataclasses import dataclass
 
 from .._core.errors import KubegpuError
+from .._known_faults.rules.compilers import HOST_TOO_NEW, NO_ARCHITECTURE, NO_HOST
 from .._nvidia.compatibility import minor
+from .known import failed
 
 PROGRAM = """\
 __global__ void kubegpu(int *value) { *value = 1; }
@@ -19,18 +21,10 @@ int main() { kubegpu<<<1, 1>>>(0); return 0; }
 _FOLDERS = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Two versions that differ by their labels: the release, and the build of nvcc.
 _RELEASE = re.compile(r"release (\d+\.\d+), V([\d.]+)")
-_TOO_NEW = re.compile(r"unsupported (GNU|clang) version! (.*?) are not supported")
-_NO_COMPILER = (
-    "No supported gcc/g++ host compiler",
-    "Failed to preprocess host compiler properties",
-)
-_NO_ARCHITECTURE = re.compile(
-    r"Unsupported gpu architecture '(\w+)'|Value '(\w+)' is not defined for option 'gpu-arch"
-)
-_MISSING = re.compile(r"\S*(?:gcc|g\+\+|clang|cc1plus)\S*:? (?:No such file|not found)")
+# What shows whose output it is.
+_NVCC = "nvcc:\n"
 # The versions N of the packages g++-N of Debian and Ubuntu.
 _OLDEST_KNOWN, _NEWEST_KNOWN = 7, 15
-_NEWEST_GCC = re.compile(r"gcc versions later than (\d+)")
 
 
 @dataclass(frozen=True)
@@ -97,34 +91,31 @@ def other_host_compilers(output: str) -> tuple[str, ...]:
 
     :param output: the output of nvcc.
     """
-    newest = _NEWEST_GCC.search(output)
-    if not newest and not _no_compiler(output):
+    found = failed(f"{_NVCC}{output}")
+    newest = found.get(HOST_TOO_NEW, {}).get("newest")
+    if not newest and NO_HOST not in found:
         return ()
-    last = int(newest.group(1)) if newest else _NEWEST_KNOWN
+    last = int(newest) if newest else _NEWEST_KNOWN
     return tuple(f"/usr/bin/g++-{number}" for number in range(last, _OLDEST_KNOWN - 1, -1))
-
-
-def _no_compiler(output: str) -> bool:
-    return bool(_MISSING.search(output)) or any(text in output for text in _NO_COMPILER)
 
 
 def explain_compile(test: CompileTest, output: str) -> KubegpuError:
     """Return why the test program did not compile, from the output of nvcc."""
     what = f"nvcc of CUDA {test.version} is installed, but cannot compile"
     host = test.host_compiler or "g++"
-    too_new = _TOO_NEW.search(output)
-    if too_new:
-        newest = _NEWEST_GCC.search(output)
-        name = f"g++-{newest.group(1)}" if newest else "an older compiler"
+    found = failed(f"{_NVCC}{output}")
+    if HOST_TOO_NEW in found:
+        newest = found[HOST_TOO_NEW].get("newest")
+        name = f"g++-{newest}" if newest else "an older compiler"
         return KubegpuError(
             f"{what}: the host compiler {host} is too new for it.",
-            evidence=too_new.group(0),
+            evidence=found[HOST_TOO_NEW]["text"],
             next_step=f"Install {name} or older, and give it: host_compiler: /usr/bin/{name}; or "
             "ask for a newer CUDA, or skip the compiler test (verify: false)."
             if newest
             else "Give an older one with host_compiler, or skip the compiler test (verify: false).",
         )
-    if _no_compiler(output):
+    if NO_HOST in found:
         return KubegpuError(
             f"{what}: no host compiler that it takes is there.",
             evidence=output.strip().splitlines()[0],
@@ -132,10 +123,10 @@ def explain_compile(test: CompileTest, output: str) -> KubegpuError:
             f"CUDA {test.version} takes; give it by host_compiler where it is not the default "
             "one; or skip the compiler test (verify: false).",
         )
-    architecture = _NO_ARCHITECTURE.search(output)
-    if architecture:
+    if NO_ARCHITECTURE in found:
+        names = found[NO_ARCHITECTURE]
         return KubegpuError(
-            f"{what} for {architecture.group(1) or architecture.group(2)}, which a GPU of this "
+            f"{what} for {names.get('architecture') or names.get('value')}, which a GPU of this "
             "node is.",
             evidence=output.strip().splitlines()[-1],
             next_step="Request a CUDA version that knows the GPU (driver_required_by shows "

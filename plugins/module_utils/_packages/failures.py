@@ -71,6 +71,11 @@ def kind_of(output: str) -> str:
     return _kind(rule) if rule else ""
 
 
+def is_locked(output: str) -> bool:
+    """Return whether another run of the package manager holds its lock."""
+    return kind_of(output) == LOCK
+
+
 def cause_of(output: str, seen: Circumstances = NOTHING_SEEN) -> tuple[str, str, str] | None:
     """Return cause, next step and code for the output of a package manager, or None."""
     rule = _rule(output)

@@ -189,7 +189,7 @@ def _not_running(node: Mapping[str, Any], fabric: Fabric, why: str) -> Finding:
     evidence = [f"systemctl is-active {MANAGER_UNIT} says {fabric.unit or 'that there is none'}"]
     if drift:
         evidence.append(describe_drift(drift, driver["loaded"] or "of another version"))
-    known = explain(fabric.journal)
+    known = explain(fabric.journal, node)
     if known:
         found = known[0]
         return replace(found, evidence="; ".join([found.evidence, *evidence]))

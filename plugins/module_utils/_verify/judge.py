@@ -15,7 +15,6 @@ from .._core.redact import redact
 from .._host.command import TIMED_OUT, Result
 from .._known_faults.common import driver_hangs, unlicensed_guest
 from .._known_faults.explain import explain, explain_one
-from .._known_faults.predicates import partial
 from .._toolkit.settings import faults, release_of
 from .evidence import LISTED_GPU, count_of, from_finding, own_gpus, shorten
 from .fabric import describe, fabric_fault
@@ -255,15 +254,14 @@ def _half_answer(node: Mapping[str, Any], smi: Result) -> LayerResult:
         f"Run {how.replace('pynvml', 'nvidia-smi -q')} on the node, with -i for one GPU after the "
         "other: one of them may not answer. Check: dmesg | grep -i -e NVRM -e Xid.",
     )
-    finding = explain_one(reported, otherwise, partial(driver)) if reported else otherwise
+    finding = explain_one(reported, otherwise, node) if reported else otherwise
     return from_finding(NVML, finding)
 
 
 def _toolkit(
     node: Mapping[str, Any], state: State, request: Request, nvml: LayerResult
 ) -> LayerResult:
-    toolkit, loaded = node["container_toolkit"], node["driver"]["loaded"]
-    runtime = state.runtime
+    toolkit, runtime = node["container_toolkit"], state.runtime
     if runtime is None or runtime.rc == 127:
         return _no_toolkit(toolkit["version"], state)
     # Checked first: with a wrong setting, the program does not even print its version.
@@ -299,7 +297,7 @@ def _toolkit(
             shorten(output),
             "Run on the node: nvidia-container-cli --load-kmods --debug=/dev/stderr info.",
         )
-        return from_finding(TOOLKIT, explain_one(output, otherwise, partial(loaded)))
+        return from_finding(TOOLKIT, explain_one(output, otherwise, node))
     version = _VERSION.search(runtime.stdout)
     shown = [f"{state.runtime_path.rpartition('/')[2]} {version.group() if version else 'answers'}"]
     spec = toolkit["cdi_spec"]

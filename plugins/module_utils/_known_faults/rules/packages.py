@@ -79,6 +79,17 @@ PACKAGES = (
         context=MANAGERS,
     ),
     Rule(
+        "package_locked",
+        r"waiting for process",
+        "dnf",
+        "Another run of the package manager holds its lock.",
+        "Wait until it has ended (an unattended upgrade can take minutes), or raise lock_timeout.",
+        "Waiting for process with pid 4711 to finish.",
+        _SOURCE,
+        READ,
+        context=MANAGERS,
+    ),
+    Rule(
         "repository_not_valid",
         r"Release file .*(?:is not valid yet|is expired)",
         _MANAGER,

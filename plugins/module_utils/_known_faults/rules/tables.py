@@ -10,6 +10,7 @@ from ..types import Rule
 from .amd_kernel import AMD
 from .build_messages import BUILDS
 from .cdi import CDI
+from .compilers import COMPILERS
 from .containers import GENERAL, LAST_RESORTS
 from .drm_kernel import DRM
 from .intel_kernel import INTEL, OTHERS
@@ -25,7 +26,7 @@ from .xids import XID_RULES
 FAILURES = (
     *(*KUBELET, *GENERAL, *CDI, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL, *AMD, *INTEL, *DRM),
     *of_status((*GENERAL, *PROGRAMS, *KERNEL)),
-    *(*TESTS, *SLURM, *BUILDS, *PACKAGES, *LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
+    *(*TESTS, *SLURM, *COMPILERS, *BUILDS, *PACKAGES, *LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
 )
 
 SUCCESSES = (

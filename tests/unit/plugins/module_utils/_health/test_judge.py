@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health import data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.judge import judge
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import KernelLog
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import (
@@ -23,6 +22,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
     nvidia_smi as smi_output,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules import (
+    nvidia_smi as data,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
     FAILURES,

@@ -10,8 +10,8 @@ import tracemalloc
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health import kernel_log
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import (
-    KernelLog,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import KernelLog
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.kernel_events import (
     address_of,
 )
 from tests.unit.fixtures.health_node import A100, BOOTED, OTHER, journal, recovery, xid
