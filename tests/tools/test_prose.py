@@ -23,12 +23,17 @@ PLUGINS = Path(__file__).parents[2] / "plugins"
 KNOWLEDGE = "module_utils/_known_faults/"
 #: Files that read the fixed form of a program's output or of a file, and what that is.
 ALLOWED = {
+    "module_utils/_containerd/template_block.py": "the marks of this collection in a file",
     "module_utils/_core/redact.py": "the frame of a key in PEM",
     "module_utils/_cuda/installer.py": "which lines of a log are shown; nothing is decided",
+    "module_utils/_diagnosis/switches.py": "whether its own sentence stands before a step already",
+    "module_utils/_driver/apply/kernel_module.py": "the answer of modprobe without a module",
     "module_utils/_driver/facts.py": "/proc/driver/nvidia/version and DKMS's make.log",
     "module_utils/_exporter/program.py": "a program of one file, which imports nothing",
     "module_utils/_facts/driver_trouble.py": "/proc/driver/nvidia/gpus/*/information",
     "module_utils/_formats/openpgp.py": "the frame of a key in OpenPGP",
+    "module_utils/_hardware/nvml.py": "what nvidia-smi -q -x has in the place of a value",
+    "module_utils/_host_maintenance/slurm.py": "the field Reason of a node of Slurm",
     "module_utils/_kube/errors.py": "what the API server and Python's TLS give as a text only",
     "module_utils/_maintenance/answers.py": "the API server's answer to an eviction",
     "module_utils/_mig/facts.py": "the tables of nvidia-smi mig",
@@ -40,6 +45,7 @@ ALLOWED = {
     "module_utils/_packages/dnf.py": "the table of a transaction, and which lines are shown",
     "module_utils/_packages/failures.py": "the place or process that a line names",
     "module_utils/_packages/zypper.py": "the elements of zypper's XML",
+    "module_utils/_repository/apt.py": "the fields of deb822",
     "module_utils/_toolkit/facts.py": "the frame of a key in OpenPGP",
     "plugin_utils/_command_line.py": "the command of this collection in a fix",
     "plugin_utils/_job_step.py": "/proc/locks",

@@ -144,7 +144,8 @@ FIELDS: tuple[Field, ...] = (
     Field("fabric", "access_timeout_recovery", YES_NO, (f"{_FABRIC}/access_timeout_recovery",)),
 )
 #: Names in the report for people (``nvidia-smi -q``) that do not follow from those of the document,
-#: as paths in both. Read 2026-11-28 in public reports of 510.73.08 and 550.54.15.
+#: as paths in both. Read 2026-11-28 in public reports, as of 510.73.08 (stas00/ml-engineering,
+#: compute/accelerator/nvidia/debug.md); those of the MIG mode are unverified (u).
 NAMES = {
     "ecc_mode/current": "ecc_mode/current_ecc",
     "ecc_mode/pending": "ecc_mode/pending_ecc",

@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
     nvidia_smi as smi_output,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import explain
 from tests.unit.fixtures.health_node import (
     A100,
     A100_MIG,
@@ -203,3 +204,97 @@ def test_hostile_values_are_cut_and_take_little_memory():
         tracemalloc.stop()
     assert len(found) == 64 and peak < 50 << 20
     assert len(found[0].serial) == 256 and len(str(found[0].values["remapped_rows"])) < 200
+
+
+REPORT = """\
+==============NVSMI LOG==============
+
+Driver Version                            : 550.54.15
+Attached GPUs                             : 2
+GPU 00000000:10:1C.0
+    Product Name                          : NVIDIA A100-SXM4-80GB
+    ECC Mode
+        Current                           : Enabled
+        Pending                           : Disabled
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 0
+            DRAM Uncorrectable            : 3
+        Aggregate
+            DRAM Correctable              : 177
+            SRAM Threshold Exceeded       : No
+    Remapped Rows
+        Correctable Error                 : 0
+        Uncorrectable Error               : 1
+        Pending                           : Yes
+        Remapping Failure Occurred        : No
+    Clocks Event Reasons
+        Idle                              : Not Active
+        HW Slowdown                       : Active
+            HW Thermal Slowdown           : Active
+            HW Power Brake Slowdown       : Not Active
+    Fabric
+        State                             : Completed
+        Status                            : Success
+GPU 00000000:20:1C.0
+    ECC Mode
+        Current                           : GPU requires reset
+        Pending                           : Enabled
+Another text:
+    Remapped Rows
+        Remapping Failure Occurred        : Yes
+"""
+
+
+def codes(text):
+    return [(one.code, one.severity, one.subject.gpu) for one in explain(text)]
+
+
+def test_the_report_for_people_is_judged_as_the_document():
+    assert codes(REPORT) == [
+        ("gpu_memory_error", "error", "0000:10:1c.0"),
+        ("recovery_action", "error", "0000:20:1c.0"),
+        ("row_remap_pending", "warning", "0000:10:1c.0"),
+        ("ecc_pending", "warning", "0000:10:1c.0"),
+        ("hw_slowdown", "warning", "0000:10:1c.0"),
+    ]
+    found = {one.code: one.evidence for one in explain(REPORT)}
+    assert "hw_slowdown, hw_thermal_slowdown active" in found["hw_slowdown"]
+
+
+def test_the_table_shows_errors_of_the_memory_and_what_cannot_be_read():
+    row = "|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:07:00.0 Off |{:>21} |"
+    fine = (
+        "| N/A   30C    P0              62W / 400W |      4MiB / 81920MiB |      0%      Default |"
+    )
+    assert codes(f"{row.format(0)}\n{fine}") == []
+    assert codes(f"{row.format('N/A')}\n{fine}") == []
+    assert codes(f"{row.format(5)}\n{fine}") == [("gpu_memory_error", "error", "0000:07:00.0")]
+    broken = (
+        "|ERR!  ERR! ERR!             ERR! / ERR!  |      4MiB / 81920MiB |      0%      Default |"
+    )
+    assert codes(f"{row.format(0)}\n{broken}") == [
+        ("gpu_values_unreadable", "warning", "0000:07:00.0")
+    ]
+
+
+def test_a_document_in_a_pasted_text_is_judged_as_the_nodes():
+    text = (
+        f"$ nvidia-smi -q -x\n{smi_document(smi_gpu(remapped_row_failure='Yes'), smi_gpu(OTHER))}"
+    )
+    assert codes(text) == [("row_remap_failed", "error", A100)]
+    assert codes(smi_document(smi_gpu())) == []
+    # Cut off: it shows nothing.
+    assert codes(text[: len(text) // 2]) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(6, "no_devices"), (8, "power_cable"), (9, "driver_not_loaded"), (14, "inforom_corrupt"),
+     (15, "gpu_lost"), (16, "recovery_action"), (17, "gpu_access_blocked"),
+     (18, "driver_library_mismatch")],
+)  # fmt: skip
+def test_the_status_of_nvidia_smi(number, code):
+    (found,) = explain(f"nvidia-smi -q -x ended with status {number}")
+    assert (found.code, found.severity) == (code, "error")
+    assert "  " not in found.cause and "{" not in found.cause and " ," not in found.cause
