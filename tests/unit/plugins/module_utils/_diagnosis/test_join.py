@@ -171,8 +171,11 @@ WITHOUT_A_ROW = {
         "repository_proxy", "repository_certificate", "repository_forbidden",
         "repository_unreachable", "package_filtered", "package_missing",
         "package_version_missing", "package_conflict", "package_script_failed", "dkms_missing",
+        "cuda_host_compiler_too_new", "cuda_host_compiler_missing", "cuda_architecture_unknown",
+        "cuda_installer_disk_full",
     ),
     "kubelet, its policy, an operator or the pod itself is to be changed": (
+        "quota_needs_limits",
         "containerd_drop_in_version", "toolkit_too_old", "topology_affinity", "smt_alignment",
         "kubelet_state_file", "inotify_limit", "pod_level_gpu", "device_class_missing",
         "gpu_operator_too_old", "amd_plugin_no_kfd", "selinux_denies_module",
