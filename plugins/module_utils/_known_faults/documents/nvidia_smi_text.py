@@ -18,7 +18,9 @@ from ..rules.nvidia_smi import ERROR_TEXT, NAMES
 
 _MOST_LINES = 100_000
 _GPU = re.compile(r"GPU (?P<address>[0-9a-fA-F]{8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d)\s*\Z")
-_LINE = re.compile(r"(?P<indent> {4,40})(?P<name>[^:\n]{1,60}?)\s*(?::(?P<value>.*))?\Z")
+# Blanks before a name, and the length of a name.
+_INDENT = range(4, 41)
+_MOST_NAME = 60
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 # Index, name, persistence mode; address, display; errors of memory that were not corrected.
 _ROW = re.compile(
@@ -58,17 +60,18 @@ def _report(lines: list[str]) -> list[Any]:
             gpus.append(_gpu(title["address"]))
             above = [(0, "", gpus[-1])]
             continue
-        entry = _LINE.match(line) if gpus else None
-        if entry is None or not above:
+        entry = line.lstrip(" ")
+        indent = len(line) - len(entry)
+        name, _colon, value = (part.strip() for part in entry.partition(":"))
+        if not above or indent not in _INDENT or not 0 < len(name) <= _MOST_NAME:
             # Another text begins, if it is not an empty line.
-            above = above if not line.strip() else []
+            above = above if not entry.strip() else []
             continue
-        indent = len(entry["indent"])
         while len(above) > 1 and above[-1][0] >= indent:
             above.pop()
-        name = _NO_NAME.sub("_", entry["name"].lower()).strip("_")
+        name = _NO_NAME.sub("_", name.lower()).strip("_")
         path = f"{above[-1][1]}/{name}".lstrip("/")
-        element = _element(NAMES.get(path, path).rpartition("/")[2], (entry["value"] or "").strip())
+        element = _element(NAMES.get(path, path).rpartition("/")[2], value)
         above[-1][2].append(element)
         above.append((indent, path, element))
     return gpus

@@ -57,7 +57,7 @@ COMPILERS = (
         INSTALLER_FULL,
         r"boost::filesystem::\w{1,40}: No space left on device"
         r"|Ensure there is enough space in /\S{1,100} and that the installation package"
-        r"|\bcuda-installer\b.{0,4000}?(?:no space left|not enough space|insufficient)",
+        r"|\bcuda-installer\b[^\n]{0,200}?(?:no space left|not enough space|insufficient)",
         "CUDA's installer",
         "The installer of CUDA has too little disk space, or its file is not complete.",
         "Free about 10 GB on the file systems of /usr/local and of the folder that it unpacks in "

@@ -80,14 +80,13 @@ PACKAGES = (
     ),
     Rule(
         "package_locked",
-        r"waiting for process",
+        r"Waiting for process with pid \d{1,10} to finish",
         "dnf",
         "Another run of the package manager holds its lock.",
         "Wait until it has ended (an unattended upgrade can take minutes), or raise lock_timeout.",
         "Waiting for process with pid 4711 to finish.",
         _SOURCE,
         READ,
-        context=MANAGERS,
     ),
     Rule(
         "repository_not_valid",

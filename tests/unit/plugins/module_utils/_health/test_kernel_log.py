@@ -223,6 +223,7 @@ def test_a_log_of_50_megabytes(lines):
         for _number in range(50_000_000 // len(part)):
             log.feed(part)
         log.feed(b"\n" + journal((9, xid(79))).encode())
+        log.close()
         _now, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
