@@ -159,7 +159,8 @@ class _DriverChange:
         message = str(error.answer.get("msg") or "no answer")
         what = "NVIDIA driver: clearing away what its installer left" if runfile else ""
         try:
-            explanation = self._module("explain", what=what, _failure=message)
+            failed = {"msg": message, "code": error.answer.get("code") or ""}
+            explanation = self._module("explain", what=what, _failure=failed)
         except Failed as second:
             return Failed({**error.answer, "msg": f"{message}\n{second}", "rolled_back": False})
         answer = {**error.answer, **explanation["failure"], "rolled_back": False}
@@ -227,7 +228,7 @@ class _DriverChange:
         if given.get("background"):
             given["timeout"] = self._limit
         answer = self._action.other(_PACKAGES, given, self._task_vars)
-        if answer.get("failed") and lacks_dkms(str(answer.get("msg"))):
+        if answer.get("failed") and lacks_dkms(answer):
             answer["msg"] += f" {self._without_dkms}".rstrip()
         if answer.get("failed") and answer.get("code") == STOPPED:
             answer["msg"] += f" Next step: raise build_timeout, which is {self._limit} seconds."

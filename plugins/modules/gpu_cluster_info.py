@@ -66,6 +66,11 @@ options:
             description: The GPUs, from the facts. They improve the explanations.
             type: list
             elements: dict
+          facts:
+            description: >-
+              Other parts of the fact C(gpu_node) of the host, such as C(driver) and
+              C(container_toolkit). They decide between causes that print the same message.
+            type: dict
   wait_timeout:
     description: >-
       Maximum time to wait for the nodes of O(expected), in seconds. The module stops earlier if

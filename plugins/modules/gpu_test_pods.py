@@ -31,8 +31,8 @@ options:
   nodes:
     description: >-
       The nodes, by any key. The key is the node's name, unless C(name) or C(machine_id) is given.
-      C(resources) are the GPU resources that the node should offer, as name and count. C(driver)
-      and C(gpus), from the node's facts, make explanations more precise.
+      C(resources) are the GPU resources that the node should offer, as name and count. C(driver),
+      C(gpus) and C(facts), from the node's facts, make explanations more precise.
     type: dict
     default: {}
   image:

@@ -451,12 +451,12 @@ from ..module_utils._record.store import StateStore
 
 # The root directory; tests use a temporary one.
 _ROOT = "/"
-# The message of the step that failed; path, checksum and whether it is a copy of the runfile on the
-# node; the licence token in base64; the controller's date; the ID of the run, which stops if
+# Message and code of the step that failed; path, checksum and whether it is a copy of the runfile
+# on the node; the licence token in base64; the controller's date; the ID of the run, which stops if
 # another one has taken over its change.
 _INTERNAL: dict[str, dict[str, Any]] = {
     "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
-    "_failure": {"type": "str", "default": ""},
+    "_failure": {"type": "dict"},
     "_runfile": {"type": "dict"},
     "_token": {"type": "str", "default": "", "no_log": True},
     "_today": {"type": "str", "default": ""},

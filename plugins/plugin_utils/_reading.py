@@ -18,6 +18,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS, parts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import (
+    of_task,
+    wants_password,
+)
 
 from ._command_line import ping
 
@@ -34,8 +38,6 @@ _NOT_READ = ("failed", "unreachable", "skipped")
 _TEXTS = ("msg", "module_stdout", "module_stderr", *PARTS)
 _UNREACHABLE = "the node cannot be reached"
 _FAILED = "the node could not be read"
-# Texts of Ansible's become plugins where a password is asked for and none was given.
-_NO_PASSWORD = ("missing sudo password", "a password is required", "missing su password")
 _PASSWORD = (
     "Next step: the user of the connection needs a password to become root: -K asks for it, or set "
     "ansible_become_password (in a vault)."
@@ -108,12 +110,11 @@ def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
     if not is_lost(variables):
         return _FAILED, []
     message = str(read.get("msg") or read.get("module_stderr") or "no message").strip()
-    # Ansible's own words for any failure.
-    message = message.removeprefix("Task failed: ")
-    lower = f"{message}\n{read.get('module_stderr')}\n{read.get('module_stdout')}".lower()
-    if any(text in lower for text in _NO_PASSWORD):
+    message = of_task(message)
+    output = f"{message}\n{read.get('module_stderr')}\n{read.get('module_stdout')}"
+    if wants_password(output):
         step = _PASSWORD
-    elif "Next step:" in message:
+    elif read.get("next_step"):
         step = ""
     else:
         step = (_CONNECT if read.get("unreachable") else _TRY).format(ping(host))

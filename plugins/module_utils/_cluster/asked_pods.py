@@ -14,7 +14,6 @@ from typing import Any
 from .._core.errors import InputError
 from .._core.finding import Finding, pod_names, with_names
 from .._known_faults.explain import explain
-from .._known_faults.predicates import partial
 from .._kube.errors import KubeError
 from .allocation import NodeState, pod_use
 from .pods import PodView, add_events, find_pod_problem, pod_view, shorten
@@ -205,12 +204,11 @@ def explain_pod_of_user(
 
 
 def _problem_on_node(view: PodView, expected: Expected | None) -> Finding | None:
-    driver = expected.driver if expected else None
-    gpus = expected.gpus if expected else ()
+    facts = expected.known if expected else None
     if not view.ready:
-        return find_pod_problem(view, driver=driver, gpus=gpus)
+        return find_pod_problem(view, facts)
     # A pod that runs may have lost its GPU: its log says so, and old events say nothing.
-    return next(iter(explain(view.log, partial(driver, gpus))), None)
+    return next(iter(explain(view.log, facts)), None)
 
 
 def _asks_none(view: PodView) -> Finding:

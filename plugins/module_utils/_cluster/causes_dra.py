@@ -91,7 +91,7 @@ def explain_missing_dra_offer(
             "See that the DRA driver's pods run on this node, and at their log.",
         ), None
     pod = pods[0]
-    known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
+    known = find_pod_problem(pod, expected.known)
     last = pod.last_lines(3)
     return known or with_names(
         "dra_not_published",

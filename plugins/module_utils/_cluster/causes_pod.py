@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-import re
-
 from .._core.finding import Finding, pod_names, with_names
+from .._known_faults.answers import why_unhealthy
 from .._known_faults.explain import explain
 from .allocation import NodeState, is_gpu_resource
 from .pods import PodView, find_pod_problem, shorten
@@ -22,13 +21,6 @@ from .workloads import (
 
 # Codes of a pod whose log names no cause.
 _NOTHING_KNOWN = ("pod_failed", "pod_waits")
-# NVIDIA's plugin says why (an Xid, an error of NVML), then names each device in its own line.
-_UNHEALTHY = (
-    re.compile(r"marking (?:it|all devices|device(?: \S+)?)(?: as)? unhealthy", re.IGNORECASE),
-    re.compile(r"marked unhealthy", re.IGNORECASE),
-)
-
-
 # Where a vendor's driver reports the faults of a GPU.
 _LOOK_AT = {
     "": "Look for Xid in the kernel's log there (dmesg), and at nvidia-smi -q",
@@ -116,7 +108,7 @@ def _unknown_name(expected: Expected, state: NodeState) -> str:
 
 
 def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
-    known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
+    known = find_pod_problem(pod, expected.known)
     if known is not None and known.code == "could_not_reach_nvml":
         return _explain_missing_nvml(known, expected, state, pod)
     if known is not None and known.code in _NOTHING_KNOWN:
@@ -142,7 +134,7 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     seen = f"{name}: expected {wanted or count}, capacity {resource.capacity}, allocatable " + str(
         resource.allocatable
     )
-    said = _why_unhealthy(pod.log)
+    said = why_unhealthy(pod.log)
     if resource.capacity > resource.allocatable and (said or resource.allocatable):
         return with_names(
             "gpu_unhealthy",
@@ -184,13 +176,6 @@ def _not_registered(name: str, pod: PodView, state: NodeState, seen: str) -> Fin
 
 def _names(pod: PodView, state: NodeState) -> dict[str, str]:
     return pod_names(pod.namespace, pod.name, node=state.name)
-
-
-def _why_unhealthy(log: str) -> str:
-    """Return the last line with a reason, or else the last one that names a device."""
-    lines = log.splitlines()
-    found = ([line for line in lines if words.search(line)] for words in _UNHEALTHY)
-    return next((some[-1] for some in found if some), "")
 
 
 def _is_in_crash_loop(pod: PodView) -> bool:
@@ -292,7 +277,7 @@ def _marker(pod: PodView) -> str:
 
 def explain_misplaced_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     managed = (pod.labels or {}).get("app.kubernetes.io/managed-by") == OURS
-    known = find_pod_problem(pod)
+    known = find_pod_problem(pod, expected.known)
     last = pod.last_lines(1)
     return with_names(
         "plugin_without_gpu",

@@ -102,7 +102,7 @@ def _no_pod(part: Workload, state: NodeState, view: View) -> Finding:
 
 
 def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
-    known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
+    known = find_pod_problem(pod, expected.known)
     own = pod.last_lines(_LOG_LINES)
     if known is None:
         return with_names(

@@ -22,6 +22,7 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
     "default_runtime": {"type": "str"},
     "gpus": {"type": "list", "elements": "dict"},
     "some_of": {"type": "list", "elements": "str", "choices": list(VENDORS)},
+    "facts": {"type": "dict"},
 }
 
 
@@ -57,4 +58,5 @@ def _read_expected(key: str, given: Mapping[str, Any]) -> Expected:
         tuple(given["gpus"] or ()),
         resources is None,
         tuple(given["some_of"] or ()),
+        given["facts"] or {},
     )

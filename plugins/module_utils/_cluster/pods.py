@@ -14,7 +14,6 @@ from .._core.finding import Finding, pod_names, with_names
 from .._core.printable import printable
 from .._core.redact import redact
 from .._known_faults.explain import explain
-from .._known_faults.predicates import partial
 
 Object = Mapping[str, Any]
 
@@ -175,14 +174,14 @@ def is_final(view: PodView) -> bool:
 
 
 def find_pod_problem(
-    view: PodView, *, driver: str | None = None, gpus: Sequence[Object] = ()
+    view: PodView, facts: Object | None = None, seen: Mapping[str, bool] | None = None
 ) -> Finding | None:
     """Return why a pod that has a node does not run there; None if there is no evidence.
 
-    :param driver: version of the driver on its node, if known.
-    :param gpus: facts of the node's GPUs, if known.
+    :param facts: what is known of its node, as a part of the fact ``gpu_node``.
+    :param seen: what is known of the pod, by the name of a predicate.
     """
-    known = explain(view.text, partial(driver, gpus))
+    known = explain(view.text, facts, seen=seen)
     if known:
         return known[0]
     last = view.events[-1] if view.events else ""

@@ -36,6 +36,7 @@ def build_result(
         for name, state in sorted(snapshot.states.items())
         if not only_gpu or state.resources or state.dra or name in named or view.plugin_pods(name)
     }
+    known = {state.name: item.known for item in expected if (state := snapshot.matches[item.key])}
     by_key = {
         short.expected.key: short
         for short in snapshot.shortfalls
@@ -51,9 +52,9 @@ def build_result(
         "node_of": {
             key: state.name if state else None for key, state in snapshot.matches.items()
         },
-        "plugin_pods": [*_pods(view.pods), *_pods(view.dra_pods)],
-        "discovery_pods": _pods(view.discovery),
-        "exporter_pods": _pods(view.exporters),
+        "plugin_pods": [*_pods(view.pods, known), *_pods(view.dra_pods, known)],
+        "discovery_pods": _pods(view.discovery, known),
+        "exporter_pods": _pods(view.exporters, known),
         "parts": [part.to_json() for part in view.parts],
         "foreign": [part.to_json() for part in foreign(view.parts)],
         "dra": view.dra.to_json(),
@@ -88,14 +89,22 @@ def build_unreachable(
     ]  # fmt: skip
 
 
-def _pods(pods: Mapping[str, Sequence[PodView]]) -> list[dict[str, Any]]:
+def _pods(
+    pods: Mapping[str, Sequence[PodView]], known: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the pods of plugins and drivers.
+
+    :param known: what is known of the hosts, by the name of their node.
+    """
     return [
-        {**pod.to_json(), "findings": _findings(pod)} for node in sorted(pods) for pod in pods[node]
+        {**pod.to_json(), "findings": _findings(pod, known.get(node))}
+        for node in sorted(pods)
+        for pod in pods[node]
     ]
 
 
-def _findings(pod: PodView) -> list[dict[str, Any]]:
-    finding = find_pod_problem(pod) if pod.log or pod.events or not pod.ready else None
+def _findings(pod: PodView, facts: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    finding = find_pod_problem(pod, facts) if pod.log or pod.events or not pod.ready else None
     return [finding.as_problem()] if finding else []
 
 

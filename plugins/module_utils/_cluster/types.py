@@ -13,6 +13,7 @@ from typing import Any
 from .._core.finding import Finding
 from .._core.printable import printable
 from .._hardware.vendors import container_gpus, gpu_vendor
+from .._known_faults.predicates import partial
 from .allocation import NodeState
 from .dra import Dra
 from .pods import PodView
@@ -54,6 +55,13 @@ class Expected:
     some: bool = False
     #: The vendors whose number of GPUs is unknown: each has to offer at least one.
     some_of: tuple[str, ...] = ()
+    #: What else decides what a message of a pod means, as :func:`.predicates.deciding` returns it.
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Mapping[str, Any]:
+        """What is known of the host, as a part of the fact ``gpu_node``."""
+        return {**partial(self.driver), **self.facts, "gpus": self.gpus}
 
     @property
     def none(self) -> bool:

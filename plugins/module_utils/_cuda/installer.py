@@ -10,6 +10,8 @@ import re
 
 from .._core.errors import KubegpuError
 from .._host.temporary import UNPACKED
+from .._known_faults.rules.compilers import INSTALLER_FULL
+from .known import failed
 
 
 def explain_installer(version: str, path: str, output: str, log: str) -> KubegpuError:
@@ -21,7 +23,8 @@ def explain_installer(version: str, path: str, output: str, log: str) -> Kubegpu
     text = f"{output}\n{log}"
     lines = [line for line in text.splitlines() if line.strip()]
     relevant = [line for line in lines if re.search(r"error|fail|no space|not enough", line, re.I)]
-    if re.search(r"no space left|not enough space|insufficient", text, re.IGNORECASE):
+    # Its lines do not say whose they are.
+    if INSTALLER_FULL in failed("\n".join(f"cuda-installer: {line[-180:]}" for line in lines)):
         return KubegpuError(
             f"The installer of CUDA {version} has too little disk space.",
             evidence="\n".join(relevant[-5:]),

@@ -13,6 +13,7 @@ from .._core.errors import KubegpuError, Refusal
 from .._core.printable import printable
 from .._hardware.nvml import with_planned_mig
 from .._hardware.vendors import container_gpus
+from .._known_faults.predicates import deciding
 from .._kube.differing_options import differing_options
 from .._kube.pod_parts import Object
 from .config import Config
@@ -340,6 +341,7 @@ def expected_of(
         "driver": (node.get("driver") or {}).get("loaded") or "",
         "default_runtime": default_handler(node, host.get("default_runtime")),
         "gpus": list(node.get("gpus") or ()),
+        "facts": deciding(node),
     }
 
 

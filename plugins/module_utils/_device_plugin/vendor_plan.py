@@ -11,6 +11,7 @@ from typing import Any
 
 from .._core.errors import KubegpuError
 from .._hardware.vendors import DRIVERS, container_gpus
+from .._known_faults.predicates import deciding
 from .._kube.differing_options import differing_options
 from .names import PLUGINS
 from .objects import (
@@ -124,6 +125,7 @@ def _plan_host(
         "resources": resources or {},
         "some_of": [vendor] if resources is None else [],
         "gpus": list(node.get("gpus") or ()),
+        "facts": deciding(node),
     }
 
 

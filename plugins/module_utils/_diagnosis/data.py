@@ -33,6 +33,8 @@ from .types import (
 
 _SITE = "ansible-playbook kubegpu.nodes.site --limit {limit}"
 _DRIVER = f"{_SITE} --tags driver"
+#: The command in the fix of what the role of the driver fixes.
+DRIVER_RUN = _DRIVER
 _TOOLKIT = f"{_SITE} --tags toolkit,runtime"
 # A driver that somebody else installed is kept as it is unless it is requested.
 _OWN_DRIVER = f"nvidia_driver_branch, then: {_DRIVER}"

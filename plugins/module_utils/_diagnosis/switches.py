@@ -9,12 +9,11 @@ A command that changes nothing on the host whose finding names it would lead in 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from .._hardware.vendors import gpu_vendors
-from .data import CAUSES
+from .data import CAUSES, DRIVER_RUN
 
 #: Each variable with its default.
 SWITCHES: Mapping[str, bool] = {
@@ -28,7 +27,6 @@ _LOAD = "nvidia_driver_load"
 _LOADS = frozenset({"driver_not_loaded", "module_not_loaded"})
 # What the role may mend, so that there is no fix to copy.
 _BY_ROLE = frozenset({"gpu_not_bound", "module_not_loaded"})
-_DRIVER_RUN = re.compile(r"kubegpu\.nodes\.site\b(?=.* --tags driver\b)", re.DOTALL)
 _BY_CONTAINER = "A driver container manages the driver, such as the GPU operator's: change it there"
 _OR_BRANCH = "or nvidia_driver_branch"
 
@@ -50,12 +48,10 @@ def switched_off(
     return next((name for name in names if switches.get(name) is False), "")
 
 
-def _runs(code: str, fix: str) -> bool:
+def _runs(code: str) -> bool:
     """Return whether the role of the driver fixes a finding."""
-    if code in _BY_ROLE:
-        return True
     row = CAUSES.get(code)
-    return bool(_DRIVER_RUN.search(fix) or (row and _DRIVER_RUN.search(row.fix)))
+    return code in _BY_ROLE or (row is not None and DRIVER_RUN in row.fix)
 
 
 def switch_of(
@@ -68,7 +64,7 @@ def switch_of(
 ) -> str:
     """Return the variable that :func:`with_switch` puts into a fix; empty if none."""
     container = ((facts or {}).get("driver") or {}).get("container")
-    if container or not switches or not _runs(code, fix) or _is_of(facts, "intel"):
+    if container or not switches or not _runs(code) or _is_of(facts, "intel"):
         return ""
     return switched_off(code, facts, switches, vendor)
 
@@ -82,9 +78,9 @@ def with_switch(
     vendor: str = "",
 ) -> tuple[str, str]:
     """Return fix and next step of a finding, beginning with the variable that has to change."""
-    runs = _DRIVER_RUN.search(fix)
+    runs = bool(fix) and code not in _BY_ROLE and _runs(code)
     container = ((facts or {}).get("driver") or {}).get("container")
-    if container and _runs(code, fix):
+    if container and _runs(code):
         # site refuses the host.
         told = step if step.startswith(_BY_CONTAINER) else f"{_BY_CONTAINER} ({container}). {step}"
         return ("" if runs else fix), told

@@ -134,7 +134,7 @@ def _not_answering(
         return None
     if nvml_error or silent:
         # Imported only with such an error: the node compiles each imported file.
-        from .broken_gpus import broken_gpu  # noqa: PLC0415
+        from .._known_faults.broken_gpus import broken_gpu  # noqa: PLC0415
 
         broken = broken_gpu(node, nvml_error, silent)
         if broken is not None:

@@ -26,6 +26,7 @@ from .._core.finding import Finding
 from .._core.redact import redact_data
 from .._core.versions import find_version
 from .._formats.toml_read import read_toml
+from .._known_faults.answers import is_unreadable
 from .._packages.installed import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _containerd_effective(
         message = answer.last_output()
     except ValueError as error:
         message = str(error)
-    if "permission denied" in message:
+    if is_unreadable(message):
         return nothing, []
     return nothing, [
         Finding(

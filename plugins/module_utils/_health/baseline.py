@@ -17,7 +17,7 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.finding import Finding
-from .._nvidia.xids_data import ERROR
+from .._known_faults.rules.xids_data import ERROR
 from .types import Judged, Node, judged
 
 # Seconds by which a time may differ although the event is the same one: the time of boot is

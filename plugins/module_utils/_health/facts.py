@@ -24,8 +24,8 @@ from .._hardware.vendors import container_gpus
 from .._host.bounded import Ended, Hang
 from .._host.command import NOT_FOUND
 from .._host.hanging import hanging_smi
+from .._known_faults.documents.nvidia_smi import beside_document, read_document
 from .kernel_log import MOST_EVENTS, KernelLog
-from .smi import beside_document, read_document
 from .types import (
     ANSWERED,
     FAILED,

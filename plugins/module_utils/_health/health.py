@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .._nvidia.xids import in_line, sxid_severity
-from .._nvidia.xids_data import ERROR
+from .._known_faults.documents.nvidia_smi import SmiGpu
+from .._known_faults.rules.xids_data import ERROR
+from .._known_faults.xids import in_line, sxid_severity
 from .baseline import missing_gpus, new_findings, resolved_findings
 from .facts import read_node
 from .judge import judge
-from .types import ANSWERED, Event, Judged, Node, PciGpu, Request, SmiGpu, shown_time
+from .types import ANSWERED, Event, Judged, Node, PciGpu, Request, shown_time
 
 if TYPE_CHECKING:
     from .._host.bounded import Stream

@@ -6,34 +6,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from .._core.finding import Finding
 from .._hardware.kernel_drivers import KERNEL_DRIVERS
 from .._hardware.vendors import DRIVERS, container_gpus, gpu_vendors
-from .._hardware.vgpu_licence import UNLICENSED
 from .._host.bounded import Hang
 from .._known_faults.blocked import find_blocked
+from .._known_faults.broken_gpus import lost_gpu
 from .._known_faults.codes import GPU_UNSUPPORTED, VGPU_BRANCH, WRONG_MODULES
-from .._known_faults.common import VGPU_UNLICENSED, driver_hangs
-from .._known_faults.explain import explain
-from .._known_faults.licence import licence_fault
-from .._known_faults.predicates import partial
-from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
-from .data import (
-    ERROR_TEXT,
-    FLAGS,
-    LOST_TEXT,
-    PENDING_MODES,
-    RECOVERY_ACTIONS,
-    RESET_TEXT,
-    STATUS_FINDINGS,
-    STATUS_TEXTS,
-    THRESHOLDS,
-    Threshold,
+from .._known_faults.common import driver_hangs
+from .._known_faults.documents.nvidia_smi_judge import (
+    COUNT,
+    judge_gpu,
+    judge_licence,
+    judge_thresholds,
 )
+from .._known_faults.explain import explain
+from .._known_faults.predicates import partial
+from .._known_faults.rules.xids_data import ERROR, INFO, WARNING
 from .judge_events import other_events
 from .judge_log import judge_switches, judge_xids, worst
 from .types import (
@@ -47,7 +40,6 @@ from .types import (
     PciGpu,
     Request,
     Seen,
-    SmiGpu,
     judged,
 )
 
@@ -56,8 +48,8 @@ _WIDTH_STEP = (
     "Drain the node and switch it off; seat the card and the riser again, clean the contacts, and "
     "try another slot. If it persists: the riser, the board, the card."
 )
-_BROKEN_STEP = "Check nvidia-smi -q for this GPU and dmesg | grep -i -e NVRM -e Xid."
-_LOST = "GPU is lost"
+#: What the driver's absence makes nvidia-smi end with.
+_NO_DRIVER = "nvidia-smi ended with status 9"
 _NOT_STARTED = ("gpu_init_failed", "gpu_probe_failed", "driver_message")
 # What says why a GPU did not start.
 _WHY_NOT_STARTED = (
@@ -75,8 +67,11 @@ def judge(node: Node, request: Request) -> list[Judged]:
         *_smi_findings(node),
         *_blocked(node),
         *(finding for gpu in node.gpus for finding in _pci_findings(gpu, request)),
-        *(finding for gpu in node.smi.gpus for finding in _smi_gpu(gpu, request)),
-        *(finding for gpu in node.smi.gpus for finding in _licence(gpu, node.now)),
+        *(
+            _of_gpu(one)
+            for gpu in node.smi.gpus
+            for one in (*judge_gpu(gpu, request.thresholds), *judge_licence(gpu, node.now))
+        ),
         *judge_xids(node.events, request.xids),
         *judge_switches(node.events),
         *other_events(node, {gpu.address for gpu in _of_nvidia(node)}),
@@ -152,7 +147,7 @@ def _smi_findings(node: Node) -> list[Judged]:
     if smi.driver is None and _blocked_driver(node, "nvidia"):
         return []
     if smi.driver is None:
-        (finding,) = explain(STATUS_TEXTS[9])
+        (finding,) = explain(_NO_DRIVER)
         evidence = "/proc/driver/nvidia/version does not exist"
         return [judged(replace(finding, evidence=evidence), ERROR)]
     if smi.status == MISSING:
@@ -227,13 +222,10 @@ def _status(node: Node) -> list[Judged]:
     smi = node.smi
     if smi.status == ANSWERED and smi.rc == 0 and not smi.text:
         return []
-    known = explain(smi.text, partial(smi.driver)) if smi.text else []
-    if not known and smi.rc in STATUS_TEXTS:
-        known = explain(STATUS_TEXTS[smi.rc])[:1]
-    if not known and smi.rc in STATUS_FINDINGS:
-        known = [STATUS_FINDINGS[smi.rc]]
+    status = f"nvidia-smi -q -x ended with status {smi.rc}"
+    facts = partial(smi.driver)
+    known = (explain(smi.text, facts) if smi.text else []) or explain(status, facts)
     if known:
-        status = f"nvidia-smi -q -x ended with status {smi.rc}"
         evidence = f"{status}: {smi.text}" if smi.text else status
         return [judged(replace(known[0], evidence=evidence[:500]), ERROR)]
     if smi.status == ANSWERED:
@@ -255,9 +247,8 @@ def _status(node: Node) -> list[Judged]:
 def _pci_findings(gpu: PciGpu, request: Request) -> list[Judged]:
     """Return what sysfs shows of a GPU of any vendor."""
     if gpu.lost:
-        (finding,) = explain(_LOST)
-        evidence = "its PCI configuration space reads as ones only"
-        return [judged(replace(finding, evidence=evidence), ERROR, gpu.address)]
+        finding = lost_gpu("its PCI configuration space reads as ones only")
+        return [judged(finding, ERROR, gpu.address)]
     found = [
         judged(
             Finding(
@@ -272,161 +263,12 @@ def _pci_findings(gpu: PciGpu, request: Request) -> list[Judged]:
         )
         for link in gpu.narrow
     ]
-    return [*found, *_thresholds(gpu.address, gpu.values, request)]
+    values = judge_thresholds(gpu.address, gpu.values, request.thresholds)
+    return [*found, *map(_of_gpu, values)]
 
 
-def _smi_gpu(gpu: SmiGpu, request: Request) -> list[Judged]:
-    """Return what nvidia-smi shows of a GPU."""
-    address = gpu.address or gpu.uuid or str(gpu.index)
-    found = _thresholds(address, gpu.values, request)
-    for flag in FLAGS:
-        if gpu.values[flag.group][flag.name]:
-            cause = flag.cause.format(gpu=address)
-            evidence = f"nvidia-smi: {flag.group}.{flag.name} is yes"
-            finding = Finding(flag.code, cause, evidence, flag.next_step)
-            found.append(judged(finding, flag.severity, address))
-    found += _recovery(address, gpu.values["recovery"]["action"])
-    found += _modes(address, gpu.values)
-    slowdowns = gpu.values["clocks"]["slowdowns"]
-    if slowdowns:
-        found.append(
-            judged(
-                Finding(
-                    "hw_slowdown",
-                    f"GPU {address} runs with lower clocks because of heat or power.",
-                    f"nvidia-smi: {', '.join(slowdowns)} active",
-                    "Check fans, air flow, power supply and power cables of the machine.",
-                ),
-                WARNING,
-                address,
-            )
-        )
-    return [*found, *_fabric(address, gpu.values["fabric"]), *_broken(address, gpu.broken)]
-
-
-def _licence(gpu: SmiGpu, now: float) -> list[Judged]:
-    """Return whether a virtual GPU lacks its licence."""
-    licence = gpu.values["licence"]
-    address = gpu.address or gpu.uuid or str(gpu.index)
-    fault = licence_fault(address, licence, now)
-    if fault is None:
-        return []
-    certain = fault.code == VGPU_UNLICENSED and licence["state"] == UNLICENSED
-    return [judged(fault, ERROR if certain else WARNING, address)]
-
-
-def _recovery(address: str, action: str | None) -> list[Judged]:
-    severity = RECOVERY_ACTIONS.get(action, ERROR) if action is not None else INFO
-    if severity == INFO:
-        return []
-    cause = f"The driver says that GPU {address} needs: {action}."
-    step = f"Drain the node, then: {action}. {RESET_STEP if action == 'reset' else ''}".strip()
-    evidence = f"nvidia-smi: gpu_recovery_action is {action}"
-    return [judged(Finding("recovery_action", cause, evidence, step), severity, address)]
-
-
-def _modes(address: str, values: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
-    found = []
-    for row in PENDING_MODES:
-        now, pending = values[row.group]["mode"], values[row.group]["mode_pending"]
-        if None not in (now, pending) and now != pending:
-            cause = row.cause.format(gpu=address, now=now, pending=pending)
-            evidence = f"nvidia-smi: {now}, pending {pending}"
-            finding = Finding(row.code, cause, evidence, row.next_step)
-            found.append(judged(finding, WARNING, address))
-    return found
-
-
-def _fabric(address: str, fabric: Mapping[str, Any]) -> list[Judged]:
-    """Return whether the GPU has joined its NVLink fabric, and how that is."""
-    state, status = fabric["state"], fabric["status"]
-    found = []
-    if state is not None and (state != "completed" or status not in (None, "success")):
-        found.append(
-            judged(
-                Finding(
-                    "fabric_not_ready",
-                    f"GPU {address} has not joined the NVLink fabric: CUDA programs fail with "
-                    "error 802, system not yet initialized.",
-                    f"nvidia-smi: fabric state {state}, status {status}",
-                    "Check the fabric manager: journalctl --unit nvidia-fabricmanager, "
-                    "/var/log/fabricmanager.log, and dmesg | grep -i -e SXid -e Xid.",
-                ),
-                ERROR,
-                address,
-            )
-        )
-    bad = [
-        f"{name} is {'yes' if fabric[name] is True else fabric[name]}"
-        for name, words in (
-            ("health", ("healthy",)),
-            ("bandwidth", ("full",)),
-            ("route_unhealthy", (False,)),
-            ("route_recovery", (False,)),
-            ("access_timeout_recovery", (False,)),
-        )
-        if fabric[name] is not None and fabric[name] not in words
-    ]
-    if bad:
-        finding = Finding(
-            "fabric_degraded",
-            f"The NVLink fabric of GPU {address} is degraded.",
-            f"nvidia-smi: fabric {', '.join(bad)}",
-            "Check nvidia-smi nvlink -s, the fabric manager's log, cables and trays.",
-        )
-        found.append(judged(finding, WARNING, address))
-    return found
-
-
-def _broken(address: str, broken: Mapping[str, Sequence[str]]) -> list[Judged]:
-    """Return the texts in the place of values that show a fault."""
-    found = []
-    for text, names in sorted(broken.items()):
-        evidence = f"nvidia-smi: {text} in the place of {', '.join(names)}"
-        if text == LOST_TEXT:
-            finding = replace(explain(_LOST)[0], evidence=evidence)
-        elif text == RESET_TEXT:
-            cause = f"GPU {address} has to be reset before it can be used again."
-            finding = Finding("recovery_action", cause, evidence, RESET_STEP)
-        else:
-            finding = Finding(
-                "gpu_values_unreadable",
-                f"nvidia-smi cannot read all values of GPU {address}.",
-                evidence,
-                _BROKEN_STEP,
-            )
-        severity = WARNING if finding.code == "gpu_values_unreadable" else ERROR
-        if text not in (LOST_TEXT, RESET_TEXT, ERROR_TEXT):
-            # Also of values that a card does not have.
-            severity = INFO
-        found.append(judged(finding, severity, address))
-    return found
-
-
-def _thresholds(
-    address: str, values: Mapping[str, Mapping[str, Any]], request: Request
-) -> list[Judged]:
-    found = []
-    for row in THRESHOLDS:
-        limit = request.thresholds.get(row.name, row.limit)
-        numbers = [values.get(group, {}).get(name) for group, name in row.values]
-        known = [number for number in numbers if number is not None]
-        if limit is None or not known:
-            continue
-        value = sum(known)
-        if value < limit if row.least else value > limit:
-            found.append(_exceeded(row, address, value, limit))
-    return found
-
-
-def _exceeded(row: Threshold, address: str, value: float, limit: float) -> Judged:
-    cause = row.cause.format(gpu=address, value=value, limit=f"{limit:g}")
-    names = ", ".join(".".join(name) for name in row.values)
-    least = "at least" if row.least else "at most"
-    evidence = f"{names}: {value}, {least} {limit:g} is not a finding ({row.name})"
-    return judged(
-        Finding(row.code, cause, evidence, row.next_step),
-        row.severity,
-        address,
-        Seen(count=int(value)) if row.since_boot else STATE,
-    )
+def _of_gpu(found: Finding) -> Judged:
+    """Return a finding of a GPU with what is counted since boot."""
+    count = found.details.get(COUNT)
+    seen = STATE if count is None else Seen(count=int(count))
+    return judged(found, found.severity, found.subject.gpu, seen)

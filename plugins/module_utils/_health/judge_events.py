@@ -12,7 +12,7 @@ from dataclasses import replace
 from .._core.finding import Finding
 from .._known_faults.drm_events import STARTS, uncovered_codes
 from .._known_faults.explain import explain
-from .._nvidia.xids_data import INFO, WARNING
+from .._known_faults.rules.xids_data import INFO, WARNING
 from .judge_log import describe
 from .types import ANSWERED, Event, Judged, Node, PciGpu, Seen, judged
 

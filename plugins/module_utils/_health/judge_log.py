@@ -6,24 +6,30 @@
 
 An event of the present boot is a fault now, unless the driver said after it that nothing is to be
 done any more (Xid 154, None): then, and in earlier boots, it is history. What an Xid means and how
-bad it is has one table (``_nvidia/xids.py``); causes are those of the known errors.
+bad it is has one table (``_known_faults/xids.py``); causes are those of the known errors.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .._core.finding import Finding
 from .._known_faults.explain import explain
-from .._nvidia.xids import XIDS, Xid, in_line, look_up
-from .._nvidia.xids_data import ERROR, FOLLOW, INFO, PROGRAM, RECOVERY, WARNING
-from .data import FOLLOWERS, FOLLOWS_WITHIN, MOST_JOBS, RECOVERY_ACTIONS, RECOVERY_XID
+from .._known_faults.rules.nvidia_smi import RECOVERY_ACTIONS
+from .._known_faults.rules.xids_data import (
+    ERROR,
+    FOLLOW,
+    INFO,
+    PROGRAM,
+    RECOVERY,
+    RECOVERY_XID,
+    WARNING,
+)
+from .._known_faults.xids import XIDS, Xid, in_line, look_up, previous_xid, recovery_action
+from .data import FOLLOWERS, FOLLOWS_WITHIN, MOST_JOBS
 from .types import Event, Judged, Seen, judged, shown_time
 
-_NEW_ACTION = re.compile(r"\bto 0x[0-9a-fA-F]{1,8} \((?P<action>[^)\n]{1,60})\)")
-_PREVIOUS = re.compile(r"\bcaused by previous Xid (?P<number>\d{1,4})\b")
 _AGAIN_STEP = (
     "The card, its seat, its power or its cooling is the likely cause. Drain the node, check them, "
     "run dcgmi diag, and have the card replaced if it comes again."
@@ -56,18 +62,12 @@ def _split(events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
             for event in present
             if event.number == RECOVERY_XID
             and event.last is not None
-            and recovery_action(event) == "none"
+            and recovery_action(event.sample) == "none"
         ),
         default=None,
     )
     now = [event for event in present if reset is None or event.last is None or event.last > reset]
     return now, [event for event in events if event not in now]
-
-
-def recovery_action(event: Event) -> str:
-    """Return what the driver says that the GPU needs, in lower case; empty if it is unknown."""
-    match = _NEW_ACTION.search(event.sample)
-    return match["action"].lower() if match else ""
 
 
 def _present(events: Sequence[Event], table: Mapping[int, Xid]) -> list[Judged]:
@@ -84,7 +84,7 @@ def _present(events: Sequence[Event], table: Mapping[int, Xid]) -> list[Judged]:
         (
             event
             for event in events
-            if event.number == RECOVERY_XID and recovery_action(event) not in ("", "none")
+            if event.number == RECOVERY_XID and recovery_action(event.sample) not in ("", "none")
         ),
         None,
     )
@@ -104,11 +104,11 @@ def _follows(row: Xid) -> bool:
 
 def _leader(event: Event, leaders: Sequence[Event], rows: Mapping[Event, Xid]) -> Event | None:
     """Return the Xid of the same GPU shortly before the event; the worst of several."""
-    named = _PREVIOUS.search(event.sample)
+    named = previous_xid(event.sample)
     before = [
         leader
         for leader in leaders
-        if (named and leader.number == int(named["number"]))
+        if leader.number == named
         or None in (event.first, event.last, leader.first, leader.last)
         or (
             (leader.first or 0.0) <= (event.first or 0.0)
@@ -130,7 +130,7 @@ def _judged(event: Event, row: Xid) -> Judged:
         # The user's entry.
         finding = replace(finding, next_step=row.next_step)
     elif row.action == RECOVERY:
-        severity = RECOVERY_ACTIONS.get(recovery_action(event), ERROR)
+        severity = RECOVERY_ACTIONS.get(recovery_action(event.sample), ERROR)
     elif row.action == PROGRAM and _by_several(event):
         severity = WARNING
         finding = replace(
@@ -163,7 +163,7 @@ def _recovered(one: Judged, recovery: Event) -> Judged:
         return one
     if (recovery.last or 0.0) < (one.seen.last or 0.0):
         return one
-    action = recovery_action(recovery)
+    action = recovery_action(recovery.sample)
     severity = worst((one.severity, RECOVERY_ACTIONS.get(action, ERROR)))
     step = f"Drain the node, then: {action} (Xid 154, which overrides what the Xid calls for)."
     evidence = f"{one.evidence}; {recovery.sample}"

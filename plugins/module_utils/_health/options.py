@@ -13,9 +13,9 @@ from typing import Any
 from .._core.checks import check_at_least, wrong_value
 from .._core.errors import InputError
 from .._host.bounded import HANG_ARGUMENTS, read_hang
-from .._nvidia.xids import xid_table
+from .._known_faults.rules.nvidia_smi import THRESHOLDS
+from .._known_faults.xids import xid_table
 from .baseline import check_baseline
-from .data import THRESHOLDS
 from .types import Request
 
 ARGUMENTS: dict[str, dict[str, Any]] = {

@@ -13,7 +13,8 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._host.bounded import Hang
-from .._nvidia.xids import XIDS, Xid
+from .._known_faults.documents.nvidia_smi import SmiGpu
+from .._known_faults.xids import XIDS, Xid
 
 # What became of nvidia-smi.
 ANSWERED = "answered"
@@ -59,23 +60,6 @@ class PciGpu:
     lost: bool = False
     narrow: tuple[Narrow, ...] = ()
     values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class SmiGpu:
-    """A GPU as nvidia-smi shows it.
-
-    :param values: by group and name, None for what it did not tell.
-    :param broken: names of values that it could not read, by the text in their place.
-    """
-
-    index: int
-    address: str | None
-    uuid: str | None
-    serial: str | None
-    product: str | None
-    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from .._core.finding import Finding
 from .._core.printable import printable
+from .._known_faults.answers import gpus_are_missing
 from .types import Record, SlurmNode
 
 _OURS = "kubegpu.nodes maintenance "
@@ -25,8 +26,6 @@ _REASON = re.compile(r"\sReason=(.*?)(?:\s\[[^\]]*\@[^\]]*\])?\s*(?:\sComment=.*
 _MARKS = "*~#!%$@^-+"
 # Slurm's own reasons, which replace another one when a node is rebooted.
 _BY_SLURM = ("Node unexpectedly rebooted", "Not responding")
-# Older releases drain a node whose GPUs are missing while its driver is changed.
-_GPUS_MISSING = re.compile(r"gres/\S+ count (?:reported lower than configured|too low)")
 
 
 def reason_of(run: str) -> str:
@@ -83,7 +82,7 @@ def needs_resume(node: SlurmNode, record: Record) -> bool:
     """Return whether the node is to take jobs again: it is drained, and by this maintenance."""
     if record.was_drained or not node.drained:
         return False
-    back = node.registered and _GPUS_MISSING.match(node.reason) is not None
+    back = node.registered and gpus_are_missing(node.reason)
     return is_ours(node, record.run) or node.reason.startswith(_BY_SLURM) or back
 
 

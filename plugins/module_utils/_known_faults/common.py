@@ -46,6 +46,17 @@ GUEST_DRIVER_STEP = (
     "driver of the host's branch (nvidia_driver_source: runfile, nvidia_driver_runfile), from the "
     "licence portal or the cloud provider, or have the host's vGPU manager updated."
 )
+#: Where it is not known whether a GPU is virtual.
+BECOME_STEP = (
+    "If this machine is a guest, its GPU may be a virtual one: run with become, so that the PCI "
+    "configuration can be read, and see gpu_node.gpus[].vgpu."
+)
+#: What else makes a driver refuse a GPU that its branch serves.
+SERVED_STEP = (
+    "In a guest check confidential computing (CC mode) and the memory regions of the GPU (BAR) in "
+    "the host's configuration; on the machine itself the GPU's firmware. Then take a newer version "
+    "of the branch."
+)
 NO_RUNTIME = Finding(
     "no_container_runtime",
     "No container runtime is on this node.",

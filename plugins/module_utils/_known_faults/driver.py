@@ -26,14 +26,21 @@ from .codes import (
     OTHER_DRIVER,
     OTHER_KERNEL,
     SECURE_BOOT,
-    UNKNOWN,
     VGPU_BRANCH,
     VGPU_GUEST,
     WHOLE_GPU,
     WRONG_MODULES,
 )
-from .common import GUEST_DRIVER_STEP, kernel_driver_loaded, library_mismatch, vgpu_guest
-from .evidence_types import Evidence, Gpu, find_line, plain_line
+from .common import (
+    BECOME_STEP,
+    GUEST_DRIVER_STEP,
+    SERVED_STEP,
+    kernel_driver_loaded,
+    library_mismatch,
+    vgpu_guest,
+)
+from .evidence_types import Evidence, Gpu, find_line
+from .nvidia_log import serves
 
 _GPU_LINE = re.compile(
     r"NVRM: The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]+) \(PCI ID: (?P<id>[0-9a-fA-F:]+)\)"
@@ -49,8 +56,8 @@ _IN_USE = re.compile(
 _OTHER_KERNEL = re.compile(r"Invalid module format|version magic '|disagrees about version of")
 
 
-def diagnose(evidence: Evidence) -> Finding:
-    """Return the most likely cause; without evidence, the code is ``unknown``."""
+def find_cause(evidence: Evidence) -> Finding | None:
+    """Return the most likely cause; None if the evidence shows none of them."""
     rules: tuple[Callable[[Evidence], Finding | None], ...]
     if not_built(evidence):
         # A module that was not built cannot have been rejected. nouveau may be loaded as well, but
@@ -62,7 +69,7 @@ def diagnose(evidence: Evidence) -> Finding:
         finding = rule(evidence)
         if finding is not None:
             return finding
-    return _unknown(evidence)
+    return None
 
 
 def mok_steps(os_id: str, key: str | None, enrolled: bool | None) -> str:
@@ -217,12 +224,16 @@ def _unsupported_branch(evidence: Evidence, gpu: Gpu, line: str) -> Finding:
         )
     if last:
         step = branch_step if maintained else manual_step
-    elif gpu.vgpu is None:
-        step = (
-            "If this machine is a guest, its GPU may be a virtual one: run with become, so that "
-            "the PCI configuration can be read, and see gpu_node.gpus[].vgpu. Otherwise ask for a "
-            "newer branch."
+    elif serves(version, gpu.generation):
+        return Finding(
+            GPU_UNSUPPORTED,
+            f"The driver {version} refuses {gpu.name} at {gpu.address}, although its branch serves "
+            f"this generation ({gpu.generation}).",
+            line,
+            f"{BECOME_STEP if gpu.vgpu is None else ''} {SERVED_STEP}".strip(),
         )
+    elif gpu.vgpu is None:
+        step = f"{BECOME_STEP} Otherwise ask for a newer branch."
     else:
         step = "Ask for a newer branch; this one does not know the GPU yet."
     return Finding(
@@ -366,22 +377,6 @@ def _missing(evidence: Evidence) -> Finding | None:
         f"Boot {others[-1]}, or build it: dkms autoinstall -k {evidence.kernel}."
         if others
         else f"Build it: dkms autoinstall -k {evidence.kernel}; or install the modules' package.",
-    )
-
-
-def _unknown(evidence: Evidence) -> Finding:
-    lines = [
-        line
-        for text in (evidence.modprobe, evidence.nvml, evidence.output)
-        for line in text.strip().splitlines()[-3:]
-    ]
-    kernel = [plain_line(line) for line in evidence.dmesg if re.search("NVRM|nvidia", line)][-5:]
-    return Finding(
-        UNKNOWN,
-        "The driver is not loaded or does not answer, and none of the known causes was found.",
-        "; ".join(dict.fromkeys(filter(None, (*lines, *kernel)))) or "no output",
-        "Check dmesg | grep -i -e NVRM -e nvidia -e Xid; nvidia-bug-report.sh collects all that "
-        "NVIDIA asks for.",
     )
 
 

@@ -17,11 +17,11 @@ from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
 from .build import explain_log, missing_headers
-from .codes import BUILD_FAILED, GPU_UNSUPPORTED, MISMATCH, NO_HEADERS, UNKNOWN
+from .codes import BUILD_FAILED, GPU_UNSUPPORTED, MISMATCH, NO_HEADERS
 from .common import missing_licence
 from .decide import decided, possible
-from .documents.read import of_documents
-from .driver import diagnose
+from .documents.read import of_documents, of_smi
+from .driver import find_cause
 from .evidence_types import Evidence, Gpu
 from .matching import (
     all_matches,
@@ -63,6 +63,7 @@ def explain(
     """
     documents = of_documents(text)
     told = "".join(f"\n{one.evidence}" for one in documents)
+    documents += of_smi(text)
     text = read(text) + told
     facts = facts or {}
     findings: dict[str, Finding] = {}
@@ -135,7 +136,7 @@ def _finding(
     if row.code == GPU_UNSUPPORTED and row.driver and not gpus:
         return unsupported(row, text, evidence(match))
     if row.driver:
-        found = diagnose(
+        found = find_cause(
             Evidence(
                 modprobe=text,
                 output=text,
@@ -144,7 +145,7 @@ def _finding(
                 gpus=_gpus(gpus),
             )
         )
-        if found.code != UNKNOWN:
+        if found is not None:
             # What was not looked at is no evidence.
             return found if gpus else replace(found, evidence=evidence(match))
     return finding(row, match)

@@ -12,11 +12,11 @@ from dataclasses import replace
 from .._core.finding import Finding, Subject
 from .._hardware.pci import generation, product
 from .._nvidia.driver_branches import BRANCHES, GENERATIONS
-from .._nvidia.xids import Xid, in_line, sxid_next_step, sxid_severity
-from .._nvidia.xids_data import ERROR, INFO, WARNING
 from .codes import GPU_UNSUPPORTED, VGPU_GUEST, WRONG_MODULES
 from .predicates import Facts
+from .rules.xids_data import ERROR, INFO, WARNING
 from .types import Rule
+from .xids import Xid, in_line, sxid_next_step, sxid_severity
 
 _GPU_LINE = re.compile(
     r"The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]{4,16}) \(PCI ID: 10de:(?P<id>[0-9a-fA-F]{4})\)"
@@ -107,6 +107,15 @@ def mismatch(found: Finding, facts: Facts) -> Finding:
     known = [f"{name} is {driver[key]}" for name, key in names if driver.get(key)]
     known = [one.replace("libraries of the node is", "libraries of the node are") for one in known]
     return replace(found, evidence="; ".join([found.evidence, *known])) if known else found
+
+
+def serves(version: str, kind: str) -> bool:
+    """Return whether the branch of a driver serves a generation; of an unknown one, it does not."""
+    known = GENERATIONS.get(kind, {})
+    branch = version.partition(".")[0]
+    if not known.get("first") or not branch.isdecimal():
+        return False
+    return int(known["first"]) <= int(branch) <= int(known["last"] or branch)
 
 
 def unsupported(row: Rule, text: str, evidence: str) -> Finding:

@@ -21,6 +21,8 @@ Facts = Mapping[str, Any]
 Answer = Optional[bool]
 _NOT = "not "
 _NVIDIA_CDI = "nvidia.com/"
+_CGROUPS = "nvidia-container-cli.no-cgroups"
+_OF_DRIVER = ("loaded", "installed", "userland")
 
 
 def holds(names: Sequence[str], facts: Facts, seen: Mapping[str, bool]) -> Answer:
@@ -45,6 +47,23 @@ def _answer(name: str, facts: Facts, seen: Mapping[str, bool]) -> Answer:
 def partial(driver: str | None, gpus: Sequence[Mapping[str, Any]] = ()) -> Facts:
     """Return facts of which only the driver that is loaded and the GPUs are known."""
     return {"driver": {"loaded": driver or None}, "gpus": gpus}
+
+
+def deciding(facts: Facts) -> dict[str, Any]:
+    """Return what predicates ask of the facts of a node, without its GPUs; no more is passed on."""
+    driver, toolkit = _part(facts, "driver"), _part(facts, "container_toolkit")
+    config = toolkit.get("config")
+    parts: dict[str, Any] = {
+        "driver": {name: driver[name] for name in _OF_DRIVER if name in driver},
+        "os": {"kernel": _part(facts, "os").get("kernel")},
+        **{name: facts[name] for name in ("nvswitches", "nvswitch_bridges") if name in facts},
+    }
+    if toolkit:
+        parts["container_toolkit"] = {
+            "config": None if config is None else {_CGROUPS: config.get(_CGROUPS, False)},
+            **({"cdi_spec": toolkit["cdi_spec"]} if "cdi_spec" in toolkit else {}),
+        }
+    return parts
 
 
 def nvidia_gpus(facts: Facts) -> list[Mapping[str, Any]]:
@@ -99,7 +118,7 @@ def _no_cgroups(facts: Facts) -> Answer:
     config = _part(facts, "container_toolkit").get("config")
     if config is None:
         return None
-    return bool(config.get("nvidia-container-cli.no-cgroups", False))
+    return bool(config.get(_CGROUPS, False))
 
 
 def _root_elsewhere(facts: Facts, of_operator: bool) -> Answer:

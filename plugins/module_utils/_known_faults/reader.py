@@ -12,7 +12,7 @@ builds are kept, of equal ones the first and the last.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 #: Characters that are searched, and those that are read at most: the end of a text counts.
 MOST_TEXT = 256 * 1024
@@ -50,6 +50,90 @@ _DEVICE = re.compile(
     r"\b(?:amdgpu|i915|xe|habanalabs|nouveau)(?:: probe of)? "
     r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 )
+
+
+# Of a log that is read in parts: its longest line, a further line of a message, and the time stamps
+# of journalctl -o short-unix and dmesg, which a further line has not.
+_MOST_MESSAGE = 4096
+_CONTINUED = re.compile(rb"\s{2,80}NVRM: ")
+_STAMP = re.compile(
+    r"(?:<\d{1,3}>)?(?:(?P<unix>\d{1,12}\.\d{1,9}) \S{1,255} \S{1,64}: "
+    r"|\[\s*(?P<up>\d{1,12}\.\d{1,9})\](?:\[\s*[A-Z]\d+\])? )"
+)
+
+
+class LogReader:
+    """Reads the kernel's log in parts of any length, and passes on each message of interest.
+
+    Lines with an indented NVRM and without a time stamp belong to the message before them. No more
+    than one message is kept.
+
+    :param take: gets a message without its time stamp, and its Unix time; None if it is not known.
+    :param marks: what the first line of a message of interest has in it.
+    :param booted: Unix time of the boot, for lines with the time since boot.
+    """
+
+    def __init__(
+        self,
+        take: Callable[[str, float | None], None],
+        marks: re.Pattern[bytes],
+        booted: float | None = None,
+    ) -> None:
+        self._take = take
+        self._marks = marks
+        self._booted = booted
+        self._rest = b""
+        self._open: tuple[str, float | None] | None = None
+        self.lines = 0
+
+    def feed(self, part: bytes) -> None:
+        """Read a part of the log, which may end within a line."""
+        begin = 0
+        while True:
+            end = part.find(b"\n", begin)
+            if end < 0:
+                break
+            self._line(self._rest + part[begin:end] if self._rest else part[begin:end])
+            self._rest = b""
+            begin = end + 1
+        # Of a line without end only the beginning is kept.
+        if len(self._rest) < _MOST_MESSAGE:
+            self._rest += part[begin : begin + _MOST_MESSAGE]
+
+    def close(self) -> None:
+        """Read the last line, which may have no end."""
+        if self._rest:
+            self._line(self._rest)
+            self._rest = b""
+        self._finish()
+
+    def _line(self, raw: bytes) -> None:
+        self.lines += 1
+        if self._open is not None and _CONTINUED.match(raw):
+            line, time = self._open
+            if len(line) < _MOST_MESSAGE:
+                more = raw[:_MOST_MESSAGE].decode("utf-8", "replace").strip()
+                self._open = (f"{line}\n{more}", time)
+            return
+        self._finish()
+        if not self._marks.search(raw, 0, _MOST_MESSAGE):
+            return
+        line = raw[:_MOST_MESSAGE].decode("utf-8", "replace")
+        stamp = _STAMP.match(line)
+        time = None
+        if stamp:
+            line = line[stamp.end() :]
+            if stamp["unix"]:
+                time = float(stamp["unix"])
+            elif self._booted is not None:
+                time = self._booted + float(stamp["up"])
+        self._open = (line.strip(), time)
+
+    def _finish(self) -> None:
+        """Pass on the message whose lines are complete."""
+        if self._open is not None:
+            message, self._open = self._open, None
+            self._take(*message)
 
 
 def plain(line: str) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .._core.errors import KubegpuError
+from .._known_faults.answers import is_in_use
 from .layout import Instance, Layout, counted
 from .plan import needs_reset
 from .reset import Resetter, last_line
-from .smi import NvidiaSmi, in_use
+from .smi import NvidiaSmi
 from .types import Gpu, GpuPlan
 
 
@@ -88,6 +89,6 @@ def _failed(gpu: Gpu, cause: str, output: str) -> KubegpuError:
         evidence="\n".join(known[-5:]),
         next_step="A program uses the GPU or the instance: nvidia-smi, and fuser -v /dev/nvidia*, "
         "show which."
-        if in_use(output)
+        if is_in_use(output)
         else f"Check: nvidia-smi mig -i {gpu.uuid} -lgi, and the kernel log (dmesg).",
     )

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from .._host.command import Runner
 from .._host.reader import NodeReader
-from .smi import NvidiaSmi, in_use
+from .._known_faults.answers import is_in_use
+from .smi import NvidiaSmi
 from .types import Gpu
 
 _DRM = "nvidia_drm"
@@ -38,7 +39,7 @@ class Resetter:
         """Reset the GPU; return the output. Whether it succeeded is for the caller to read."""
         output = self.smi.reset(gpu)
         users = self.reader.read_line(_USERS)
-        if users is None or not in_use(output):
+        if users is None or not is_in_use(output):
             return output
         if users != "0":
             return f"{output}\n{_DRM} is loaded and has {users} users, such as a display"

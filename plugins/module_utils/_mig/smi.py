@@ -109,10 +109,5 @@ class NvidiaSmi:
         return self.run(["nvidia-smi", *arguments], timeout=self.timeout)
 
 
-def in_use(output: str) -> bool:
-    """Return whether a command says that a program, or a module, uses the GPU or the instance."""
-    return "In use" in output or "being used by" in output
-
-
 def _output(answer: Result) -> str:
     return answer.stdout.strip() or answer.stderr.strip()

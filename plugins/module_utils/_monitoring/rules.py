@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._nvidia.xids import XIDS, Xid, numbers_of
-from .._nvidia.xids_data import ACTIONS, ERROR, INFO, WARNING
+from .._known_faults.rules.xids_data import ACTIONS, ERROR, INFO, WARNING
+from .._known_faults.xids import XIDS, Xid, numbers_of
 from .metrics import JOB, TEXTFILE
 
 GROUP = "kubegpu-gpus"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._exporter.data import IMAGE, IMAGE_SUFFIX, VERSION
-from .._nvidia.xids import Xid, xid_table
+from .._known_faults.xids import Xid, xid_table
 from .dashboard import dashboard_document
 from .metrics import Metric, counters_file, metric_names, read_counters, with_profiling
 from .names import POD_MONITOR, SERVICE_MONITOR

@@ -19,6 +19,7 @@ from .._host.access import Barrier, barrier, sandbox_user
 from .._host.command import Result, Runner
 from .._host.files import glob_files
 from .._host.reader import NodeReader
+from .failures import is_locked
 from .manager import Changes, Database, Isolated, Simulation, WithoutStreams
 from .obstacles import Obstacle, parse_policy, parse_preferences, pinned
 from .types import ABSENT, BROKEN, CONFIGURATION, INSTALLED, Package
@@ -94,7 +95,7 @@ class Apt(WithoutStreams):
         return self._run
 
     def locked(self, answer: Result) -> bool:
-        return not answer.ok and "lock" in answer.stderr
+        return not answer.ok and is_locked(answer.stderr)
 
     def read(self, names: Sequence[str] = ()) -> Database:
         return read(self.run, names)

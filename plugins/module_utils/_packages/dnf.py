@@ -13,6 +13,7 @@ from typing import Any
 from .._host.command import Result, Runner
 from . import rpm as _rpm
 from . import streams as _streams
+from .failures import is_locked
 from .installed import read_versionlock, read_versionlock_toml
 from .manager import Changes, Database, Isolated, Simulation
 from .module_files import FOLDER, parse_module_file
@@ -86,9 +87,7 @@ class Dnf(_rpm.RpmManager):
         self._streams = dict(streams or {})
 
     def locked(self, answer: Result) -> bool:
-        return not answer.ok and bool(
-            re.search(r"lock is held|waiting for process|transaction lock", answer.stderr, re.I)
-        )
+        return not answer.ok and is_locked(answer.stderr)
 
     def read_all(self) -> Database:
         database = _rpm.read_database(self.run, self.held(), full=True)

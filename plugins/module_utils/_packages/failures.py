@@ -71,13 +71,18 @@ def kind_of(output: str) -> str:
     return _kind(rule) if rule else ""
 
 
-def cause_of(output: str, seen: Circumstances = NOTHING_SEEN) -> tuple[str, str] | None:
-    """Return cause and next step for the output of a package manager; None if it is not known."""
+def is_locked(output: str) -> bool:
+    """Return whether another run of the package manager holds its lock."""
+    return kind_of(output) == LOCK
+
+
+def cause_of(output: str, seen: Circumstances = NOTHING_SEEN) -> tuple[str, str, str] | None:
+    """Return cause, next step and code for the output of a package manager, or None."""
     rule = _rule(output)
     if rule is None:
         return None
     cause, next_step, _lines = _judge(rule, output, seen)
-    return cause, next_step
+    return cause, next_step, rule.code
 
 
 def explain(output: str, doing: str, seen: Circumstances = NOTHING_SEEN) -> KubegpuError:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .._core.errors import InputError, KubegpuError
+from .._known_faults.rules.packages import DKMS_MISSING
 from .failures import NOTHING_SEEN, Circumstances, cause_of
 from .obstacles import joined
 from .types import (
@@ -408,13 +409,14 @@ def not_available(
     :param circumstances: what the node shows: a setting can hide what a repository has.
     """
     wanted = ", ".join(f"{name} {plan.install[name] or ''}".rstrip() for name in names)
-    hidden = joined(circumstances.obstacles) if circumstances.obstacles else None
-    cause, next_step = (
+    hidden = circumstances.obstacles and (*joined(circumstances.obstacles), "package_filtered")
+    cause, next_step, code = (
         hidden
         or cause_of(refresh, circumstances)
         or (
             "",
             "Ask for a version that is available, or correct the repository.",
+            DKMS_MISSING if "dkms" in names else "package_missing",
         )
     )
     seen = "; ".join(
@@ -429,4 +431,5 @@ def not_available(
         + (f" {cause}" if cause else ""),
         evidence=f"available are: {seen}" + (f"\n{refresh}" if refresh else ""),
         next_step=next_step,
+        code=code,
     )

@@ -95,15 +95,17 @@ def not_offered(
         f"{module}: {', '.join(offered.get(module, ())) or 'no such module'}"
         for module in dict.fromkeys(name.partition(":")[0] for name in names)
     )
-    cause, next_step = cause_of(refresh, circumstances) or (
+    cause, next_step, code = cause_of(refresh, circumstances) or (
         "",
         "Ask for a stream that is there, or correct the repository.",
+        "package_missing",
     )
     return KubegpuError(
         f"No repository of this node has the module stream {', '.join(names)}; nothing was "
         f"changed. {cause}".rstrip(),
         evidence=f"streams that are there: {seen}" + (f"\n{refresh}" if refresh else ""),
         next_step=next_step,
+        code=code,
     )
 
 

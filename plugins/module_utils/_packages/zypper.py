@@ -13,6 +13,7 @@ from typing import Any
 
 from .._host.command import Result
 from . import rpm as _rpm
+from .failures import is_locked
 from .installed import read_zypp_locks
 from .manager import Changes, Database, Isolated, Simulation, WithoutStreams
 from .obstacles import Obstacle
@@ -54,7 +55,7 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
     remove_kernels = "zypper purge-kernels"
 
     def locked(self, answer: Result) -> bool:
-        return answer.rc == _LOCKED or (not answer.ok and "transaction lock" in answer.stderr)
+        return answer.rc == _LOCKED or (not answer.ok and is_locked(answer.stderr))
 
     def read_all(self) -> Database:
         database = _rpm.read_database(self.run, self.held())

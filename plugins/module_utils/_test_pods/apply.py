@@ -20,6 +20,7 @@ from .._cluster.types import Expected
 from .._cluster.wait import Clock, Sleep
 from .._cluster.workloads import MANAGED_BY, OURS, namespace_manifest
 from .._core.finding import Finding
+from .._known_faults.answers import has_no_account
 from .._kube.errors import KubeError
 from .plan import (
     OWNER,
@@ -252,8 +253,7 @@ class PodTests:
             state.labels.get("kubernetes.io/hostname") or state.name,
             device_class or resource,
             count,
-            host.driver,
-            host.gpus,
+            host.known,
             dra=bool(device_class) or state.resource(resource).dra,
             claim=bool(device_class),
         )
@@ -294,8 +294,7 @@ class PodTests:
                     made = self.reader.cluster.create(path, body)
                     break
                 except KubeError as error:
-                    # 'error looking up service account kubegpu/default: ... not found'
-                    if "service account" not in error.evidence or self.clock() >= end:
+                    if not has_no_account(error.evidence) or self.clock() >= end:
                         raise
                 self.sleep(_INTERVAL)
             if target.claim:

@@ -16,8 +16,8 @@ from .._cluster.dra import GROUP
 from .._cluster.pods import PodView, find_pod_problem, shorten
 from .._cluster.workloads import MANAGED_BY, OURS, Workload, plugins, taint_text, tolerates
 from .._core.finding import Finding
+from .._known_faults.answers import has_no_device_left, lacking
 from .._known_faults.explain import explain
-from .._known_faults.predicates import partial
 from .._kube.timestamp import unix_time
 from .types import PodResult, Request, Target
 
@@ -28,8 +28,8 @@ RUN_LABEL = "kubegpu.nodes/run"
 OWNER = "kubegpu.nodes/owner"
 SELECTOR = f"{MANAGED_BY}={OURS},{NAME_LABEL}={APPLICATION}"
 
-# Message of the scheduler plugin DynamicResources if no device is left for a pod's claims.
-_NO_CLAIM = "cannot allocate all claims"
+# A pod of a test has lost nothing since it started.
+_SEEN = {"just_started": True}
 _HOSTNAME = "kubernetes.io/hostname"
 _CONTAINER = "test"
 # Name of the claim in the pod, and of the request in the claim.
@@ -38,16 +38,15 @@ _CLAIM = "gpu"
 _CLEANUP_SECONDS = 300
 _MAX_NAME = 63
 _ELSEWHERE = "another namespace for the test pods: gpu_verify_kube_namespace (option namespace)."
-# Messages of admission controllers, each with its next step.
-_NOT_ADMITTED = (
-    ("exceeded quota", f"Raise the quota that the message names, or take {_ELSEWHERE}"),
-    ("failed quota", f"Give the namespace a LimitRange with defaults, or take {_ELSEWHERE}"),
-    (
-        "violates PodSecurity",
+# What helps where an admission controller refuses the pod, by the code of its message.
+_NOT_ADMITTED = {
+    "quota_exceeded": f"Raise the quota that the message names, or take {_ELSEWHERE}",
+    "quota_needs_limits": f"Give the namespace a LimitRange with defaults, or take {_ELSEWHERE}",
+    "pod_security": (
         "Run the pods as another user than root (gpu_verify_run_as_user, option run_as_user), or "
-        f"take {_ELSEWHERE}",
+        f"take {_ELSEWHERE}"
     ),
-)
+}
 
 
 def pod_name(node: str, run: str) -> str:
@@ -295,7 +294,7 @@ def judge(
         return _unexpected(target, request, view)
     if not view.node:
         return _unplaced(target, view, state)
-    known = find_pod_problem(view, driver=target.driver, gpus=target.gpus)
+    known = find_pod_problem(view, target.facts, _SEEN)
     if known is not None and known.code not in ("pod_failed", "pod_waits"):
         return PodResult(False, known)
     if view.pod_reason == "DeadlineExceeded" or view.phase == "Running":
@@ -317,7 +316,7 @@ def judge(
 
 
 def _unexpected(target: Target, request: Request, view: PodView) -> PodResult:
-    known = explain(view.log, partial(target.driver, target.gpus))
+    known = explain(view.log, target.facts, seen=_SEEN)
     if known:
         return PodResult(False, known[0])
     return _failed(
@@ -331,7 +330,8 @@ def _unexpected(target: Target, request: Request, view: PodView) -> PodResult:
 def _unplaced(target: Target, view: PodView, state: NodeState) -> PodResult:
     resource = target.of(state)
     message = view.unschedulable
-    if f"Insufficient {target.resource}" in message or _NO_CLAIM in message or not message:
+    short = lacking(message)
+    if target.resource in short or has_no_device_left(message) or not message:
         if not resource.allocatable:
             return _failed(
                 "plugin_missing",
@@ -346,7 +346,7 @@ def _unplaced(target: Target, view: PodView, state: NodeState) -> PodResult:
         )
         if others.free < target.count:
             return all_taken(target, others)
-    if "Insufficient " in message and f"Insufficient {target.resource}" not in message:
+    if short and target.resource not in short:
         return _cannot(
             "node_full",
             f"{state.name} has no room for the test pod.",
@@ -363,10 +363,9 @@ def _unplaced(target: Target, view: PodView, state: NodeState) -> PodResult:
 
 def not_admitted(target: Target, error_cause: str, evidence: str, next_step: str) -> PodResult:
     """Return that the API server rejected the pod."""
-    for message, step in _NOT_ADMITTED:
-        if message in evidence:
-            return _failed("pod_refused", error_cause, evidence, step)
-    known = explain(evidence)
+    known = explain(evidence, target.facts)
+    if known and known[0].code in _NOT_ADMITTED:
+        return _failed("pod_refused", error_cause, evidence, _NOT_ADMITTED[known[0].code])
     if known:
         return PodResult(False, known[0])
     return _failed("pod_refused", error_cause, evidence, next_step)

@@ -87,6 +87,7 @@ class Target:
 
     :param key: the host's key in the option ``nodes``.
     :param count: how many of ``resource`` the pod requests.
+    :param facts: what is known of the host, as a part of the fact ``gpu_node``.
     :param dra: whether a DRA driver provides the device. Such a pod needs no RuntimeClass, and
         NVIDIA's could add GPUs that the claim does not have.
     :param claim: whether the pod asks by a ResourceClaim; ``resource`` is then the device class.
@@ -97,8 +98,7 @@ class Target:
     hostname: str
     resource: str
     count: int
-    driver: str | None = None
-    gpus: tuple[Mapping[str, Any], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
     dra: bool = False
     claim: bool = False
 

@@ -20,9 +20,9 @@ from .._host.bounded import Hang
 from .._host.command import Result
 from .._host.reader import NodeReader
 from .._known_faults.codes import UNKNOWN
-from .._known_faults.driver import diagnose
 from .._known_faults.evidence import collect
 from .._known_faults.licence import wait_for_licence
+from .._known_faults.on_node import diagnose
 from .._record.options import STATE_PATH
 from .containerd import ContainerdProbe
 from .containers import QUICK, ContainerTests, Dependencies, is_nvidia
@@ -56,7 +56,7 @@ class Collector:
         loaded = node["driver"]["loaded"]
         diagnosis = None
         if not loaded and node["driver"]["installed"] and "module" in layers:
-            finding = diagnose(collect(reader, node))
+            finding = diagnose(collect(reader, node), node)
             diagnosis = None if finding.code == UNKNOWN else finding
         spec = node["container_toolkit"]["cdi_spec"]
         path = self._runtime_path(node)

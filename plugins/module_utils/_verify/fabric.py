@@ -24,8 +24,8 @@ from .._driver.plan.fabric import (
     needs,
 )
 from .._driver.types import Request
+from .._known_faults.broken_gpus import lost_gpu, reset_gpu
 from .._known_faults.explain import explain
-from .._nvidia.xids_data import RESET_STEP
 
 if TYPE_CHECKING:
     from .._host.command import Runner
@@ -177,10 +177,9 @@ def _broken_gpu(fabric: Fabric) -> Finding | None:
     states = ", ".join(sorted(set(fabric.not_joined)))
     evidence = f"nvidia-smi: fabric state: {states.replace('_', ' ')}"
     if _LOST in states:
-        return replace(explain("GPU is lost")[0], evidence=evidence)
+        return lost_gpu(evidence)
     if _RESET in states:
-        cause = "A GPU has to be reset before it can be used again."
-        return Finding("recovery_action", cause, evidence, RESET_STEP)
+        return reset_gpu(evidence)
     return None
 
 
@@ -190,7 +189,7 @@ def _not_running(node: Mapping[str, Any], fabric: Fabric, why: str) -> Finding:
     evidence = [f"systemctl is-active {MANAGER_UNIT} says {fabric.unit or 'that there is none'}"]
     if drift:
         evidence.append(describe_drift(drift, driver["loaded"] or "of another version"))
-    known = explain(fabric.journal)
+    known = explain(fabric.journal, node)
     if known:
         found = known[0]
         return replace(found, evidence="; ".join([found.evidence, *evidence]))

@@ -15,7 +15,6 @@ from .._core.redact import redact
 from .._host.command import TIMED_OUT, Result
 from .._known_faults.common import driver_hangs, unlicensed_guest
 from .._known_faults.explain import explain, explain_one
-from .._known_faults.predicates import partial
 from .._toolkit.settings import faults, release_of
 from .evidence import (
     LISTED_GPU,
@@ -253,15 +252,14 @@ def _half_answer(node: Mapping[str, Any], smi: Result) -> LayerResult:
         f"Run {how.replace('pynvml', 'nvidia-smi -q')} on the node, with -i for one GPU after the "
         "other: one of them may not answer. Check: dmesg | grep -i -e NVRM -e Xid.",
     )
-    finding = explain_one(reported, otherwise, partial(driver)) if reported else otherwise
+    finding = explain_one(reported, otherwise, node) if reported else otherwise
     return from_finding(NVML, finding)
 
 
 def _toolkit(
     node: Mapping[str, Any], state: State, request: Request, nvml: LayerResult
 ) -> LayerResult:
-    toolkit = node["container_toolkit"]
-    runtime = state.runtime
+    toolkit, runtime = node["container_toolkit"], state.runtime
     if runtime is None or runtime.rc == 127:
         return _no_toolkit(toolkit["version"], state)
     # Checked first: with a wrong setting, the program does not even print its version.

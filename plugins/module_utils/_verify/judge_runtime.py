@@ -12,6 +12,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._host.command import TIMED_OUT, Result
+from .._known_faults.answers import has_no_smi
 from .._known_faults.common import NO_RUNTIME
 from .._known_faults.explain import explain_one
 from .evidence import (
@@ -45,7 +46,6 @@ _CONFIG_PROBLEMS = {
     "docker": ("docker_config_invalid",),
     "crio": ("crio_config_invalid",),
 }
-_NO_SMI = re.compile(r"nvidia-smi\W*: (?:executable file not found|no such file)")
 
 
 def judge_runtimes(
@@ -197,7 +197,7 @@ def _container_fault(
             "the journal of the runtime.",
         )
         return explain_one(text, otherwise, node, _SEEN)
-    if not result.ok and container.counts_gpus and container.bare and _NO_SMI.search(text):
+    if not result.ok and container.counts_gpus and container.bare and has_no_smi(text):
         return Finding(
             "nothing_injected",
             f"{container.method} started a container, but the toolkit added no files of the "

@@ -30,6 +30,8 @@ from .steps import result_steps, row_step
 PARTS = ("driver", "mig", "cuda", "toolkit")
 #: After those of NVIDIA's GPUs.
 AMD_PARTS = ("AMD driver", "AMD toolkit")
+# Actions of a driver's plan that install one.
+_INSTALLS = ("install", "upgrade", "downgrade")
 
 # Codes of problems in the facts that a plan reports itself; that of the toolkit unless it refuses.
 _DECIDED_BY = {
@@ -381,12 +383,11 @@ def _part_steps(
         return [{"part": part, **row_step(part, "refused", "", "\n".join(plan["reasons"]))}]
     steps = [dict(step) for step in plan["steps"]]
     if part == "driver":
-        # The step that installs the packages gets all reasons: branch, source, kernel modules.
+        # The step that installs the packages has the first reason, and gets the others: source,
+        # kernel modules. The reasons of a removal are those of its steps.
         for step in steps:
-            if step["step"] == "packages" and step["action"] == plan["action"]:
-                shown = [one["reason"] for one in steps if one["reason"]]
-                more = [text for text in plan["reasons"] if not _contained(text, shown)]
-                step["reason"] = "\n".join([step["reason"], *more])
+            if step["step"] == "packages" and step["action"] == plan["action"] in _INSTALLS:
+                step["reason"] = "\n".join([step["reason"], *plan["reasons"][1:]])
     if part == "toolkit":
         steps = _with_results(steps, results)
     return [{"part": part, **step} for step in steps]
@@ -406,11 +407,6 @@ def selected(tag: str, run_tags: Sequence[str], skip_tags: Sequence[str]) -> boo
 
 def _actions(steps: Sequence[Mapping[str, str]]) -> set[tuple[str, str]]:
     return {(step["part"], step["action"]) for step in steps}
-
-
-def _contained(text: str, shown: Sequence[str]) -> bool:
-    """Return whether a text is part of a shown reason, or a shown reason is part of it."""
-    return any(text in reason or reason in text for reason in shown)
 
 
 def _unchanged(

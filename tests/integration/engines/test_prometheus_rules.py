@@ -23,6 +23,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.data impor
     TEXTFILE_DIRECTORIES,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.xids import (
+    XIDS,
+    xid_table,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.dashboard import (
     PANELS,
     dashboard_document,
@@ -37,7 +41,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.rules im
     alert_rules,
     rules_document,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import XIDS, xid_table
 from ansible_collections.kubegpu.nodes.plugins.module_utils._prometheus.apply import (
     Dependencies,
     apply,

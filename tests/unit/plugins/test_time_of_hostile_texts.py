@@ -39,12 +39,14 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.toml_redact
     redact as redact_toml,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import KernelLog
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
-    beside_document,
-    without_processes,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import (
+    why_unhealthy,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
     dcgm_table,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
+    nvidia_smi as smi_output,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents.printed import (
     find_object,
@@ -108,7 +110,9 @@ READERS = {
         f"| Diagnostic                | Result{given}"
     ),
     "find_object": lambda given: find_object(given, "a"),
-    "smi": lambda given: (without_processes(given), beside_document(given)),
+    "smi": lambda given: (smi_output.without_processes(given), smi_output.beside_document(given)),
+    "smi_text": lambda given: smi_output.read_any(f"GPU 00000000:10:1C.0\n{given}"),
+    "unhealthy": why_unhealthy,
     "tail": tail,
     "report": lambda given: text(given + str(time.monotonic())),
 }
@@ -120,7 +124,8 @@ PARTS = [
     "NVRM: Xid (PCI:0000:05:00): 79, ", "SXid (", "<process_info>", '{"a":', "[ 1.0] ", "E: ",
     "version ", "\u202e", "Couldn't init CUDA: ", "[CUDA_ERROR_ABC] a in expression b",
     "NCCL WARN ", "|-----  ab  ---", f"|{' ' * 27}|{' ' * 48}|\n", "Running a", '{"nvbandwidth":',
-    '{"DCGM":{"test_categories":[',
+    '{"DCGM":{"test_categories":[', "    a : b\n", "GPU 00000000:10:1C.0\n",
+    "<nvidia_smi_log><gpu>", "|   0  a  On  | 00000000:07:00.0 Off |", "cuda-installer ",
 ]  # fmt: skip
 # Those that took a reader too long, and some of other forms.
 FEW = ['token="', "\n", " ", "//a:b", "token is ", "NVRM: Xid (PCI:0000:05:00): 79, "]

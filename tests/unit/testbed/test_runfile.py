@@ -18,8 +18,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults import codes
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence import collect
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.on_node import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum import (
     checksum_from_text,
 )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core.finding import Finding
 from ..._host.command import Runner
-from ..._known_faults.driver import diagnose
 from ..._known_faults.evidence import collect
+from ..._known_faults.on_node import diagnose
 from ..plan.config_files import RECORD
 from ..plan.fabric import UNITS
 from ..record import Record
@@ -98,5 +98,6 @@ def diagnose_node(
             modprobe=modprobe,
             output=words,
             since=since,
-        )
+        ),
+        context.facts,
     )

@@ -27,7 +27,7 @@ from ..._packages.types import ABSENT, CONFIGURATION
 from ..record import Record, cached_files, current_driver, same_driver, update_pending
 from . import kernel_module
 from .context import Context
-from .failures import INSTALLER
+from .failures import INSTALLER_FAILED, INSTALLER_STOPPED
 from .initramfs import rebuild_initramfs
 from .loading import decide_loading
 
@@ -162,18 +162,20 @@ def execute_runfile(
         answer = run(argv, timeout=timeout, environment=environment)
     if answer.rc == TIMED_OUT:
         raise KubegpuError(
-            f"{INSTALLER} {runfile['version']} was not ready after {timeout} "
+            f"The installer of the driver {runfile['version']} was not ready after {timeout} "
             "seconds (build_timeout), and was stopped.",
             evidence=answer.last_output(),
             next_step=f"{LOG} shows how far it got; raise build_timeout for a slow node.",
+            code=INSTALLER_STOPPED,
         )
     if not answer.ok:
         log = reader.read_text(LOG) or ""
         told = [line.strip() for line in log.splitlines() if line.startswith("ERROR")]
         raise KubegpuError(
-            f"{INSTALLER} {runfile['version']} failed (exit status {answer.rc}).",
+            f"The installer of the driver {runfile['version']} failed (exit status {answer.rc}).",
             evidence="\n".join([*told[-8:], answer.last_output()]).strip(),
             next_step=f"Check {LOG}.",
+            code=INSTALLER_FAILED,
         )
 
 

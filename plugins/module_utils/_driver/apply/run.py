@@ -161,7 +161,8 @@ def _finish(context: Context) -> dict[str, Any]:
 
 def _explain(context: Context) -> dict[str, Any]:
     """Return why the packages or the runfile failed, and the calls for the rollback."""
-    words = context.params["_failure"]
+    failure = context.params["_failure"] or {}
+    words, found = str(failure.get("msg") or "no answer"), failures.codes_of(failure)
     if not context.pending:
         # It failed before the record was saved, and so before any change.
         return {
@@ -176,14 +177,14 @@ def _explain(context: Context) -> dict[str, Any]:
     before = context.pending.get("before")
     # This run or an interrupted one may have left files of the installer.
     ran = bool(context.pending.get("runfile_begun"))
-    by_installer = failures.is_installer_failure(words)
+    by_installer = failures.is_installer_failure(found)
     there, broken = installer.driver_packages(context)
     old = dict(before["packages"]) if before else {}
     unchanged = not broken and there == old
     finding = diagnose_node(context, words=words)
-    passing = failures.is_transient(words)
+    passing = failures.is_transient(found | {finding.code})
     known = finding.code != UNKNOWN if by_installer else finding.code in _BY_PACKAGES
-    failed_build = broken or by_installer or failures.is_build_failure(words)
+    failed_build = broken or by_installer or failures.is_build_failure(found)
     explained = known and not passing and failed_build
     message = finding.message if explained else words
     if explained and by_installer and finding.code not in _IN_WORDS:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ..._core.finding import Finding
-from . import dcgm, gpu_burn, nvbandwidth
+from . import dcgm, gpu_burn, nvbandwidth, nvidia_smi_judge
 from .dcgm_table import read_table
 
 # The JSON of the largest machines has less than a tenth of it.
@@ -21,6 +21,11 @@ def of_documents(text: str) -> list[Finding]:
     found = [*_of_diag(text), *(gpu_burn.findings(text) or ())]
     found += nvbandwidth.findings(text) or ()
     return found[:_MOST_FINDINGS]
+
+
+def of_smi(text: str) -> list[Finding]:
+    """Return what the output of nvidia-smi in a text shows of GPUs."""
+    return nvidia_smi_judge.findings(text[-_MOST:])[:_MOST_FINDINGS]
 
 
 def _of_diag(text: str) -> list[Finding]:

@@ -10,12 +10,12 @@ Each row names its source. Rows are in order of precedence, the most specific on
 from __future__ import annotations
 
 from ..._nvidia.toolkit_paths import OPERATOR_CONFIG
-from ..._nvidia.xids_data import REBOOT_STEP
 from ..types import Rule
 from .cuda import CUDA
 from .device_plugins import DEVICE_PLUGINS
 from .engines import ENGINES
 from .nvidia_kernel import MISMATCHES
+from .xids_data import REBOOT_STEP
 
 _NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
 _READ_REPORTS = "2026-11-28"

@@ -149,6 +149,16 @@ CLUSTER = (
         READ,
     ),
     Rule(
+        "quota_needs_limits",
+        r"failed quota: (?P<quota>[\w.-]{1,253}): must specify (?P<what>[^\n\\\"]{1,200})",
+        "the API server, also in the events of a DaemonSet (FailedCreate)",
+        "The quota {quota} of the namespace counts what the pod does not set: {what}.",
+        "Set it in the pod, give the namespace a LimitRange with defaults, or use another one.",
+        'pods "x" is forbidden: failed quota: q: must specify limits.cpu for: test',
+        "kubernetes plugin/pkg/admission/resourcequota",
+        READ,
+    ),
+    Rule(
         "priority_class_quota",
         r"insufficient quota to match these scopes",
         "the API server, also in the events of a DaemonSet (FailedCreate)",

@@ -10,7 +10,6 @@ Xid lines are in ``xids.py``.
 from __future__ import annotations
 
 from ..._core.finding import ERROR, POSSIBLE, WARNING
-from ..._nvidia.xids_data import READ, RESET_STEP
 from ..codes import (
     GPU_UNSUPPORTED,
     IN_USE,
@@ -22,6 +21,7 @@ from ..codes import (
 )
 from ..common import GUEST_DRIVER_STEP
 from ..types import Rule
+from .xids_data import READ, RESET_STEP
 
 _MODULES = "github.com/NVIDIA/open-gpu-kernel-modules 595.45.04: "
 _OGKM = "github.com/NVIDIA/open-gpu-kernel-modules/issues/"

@@ -25,6 +25,9 @@ MANAGERS = (
     r"|modular filtering|Failed to resolve the transaction|repomd\.xml"
 )
 
+#: Where no repository has DKMS; the driver's role says where each system has it.
+DKMS_MISSING = "dkms_missing"
+
 PACKAGES = (
     Rule(
         "package_image_system",
@@ -116,6 +119,16 @@ PACKAGES = (
         READ,
         context=MANAGERS,
         within=PACKAGE_ERRORS,
+    ),
+    Rule(
+        "package_locked",
+        r"Waiting for process with pid \d{1,10} to finish",
+        "dnf",
+        "Another run of the package manager holds its lock.",
+        "Wait until it has ended (an unattended upgrade can take minutes), or raise lock_timeout.",
+        "Waiting for process with pid 4711 to finish.",
+        _SOURCE,
+        READ,
     ),
     Rule(
         "repository_not_valid",
@@ -269,6 +282,22 @@ PACKAGES = (
         READ,
         context=MANAGERS,
         within=PACKAGE_ERRORS,
+    ),
+    Rule(
+        DKMS_MISSING,
+        r"(?:nothing provides|No match for argument:?|No provider of|Unable to locate package"
+        r"|No package list of this node has\b[^\n]{0,200}?)[ ']{1,2}(?<![\w-])dkms(?![\w-])"
+        r"(?: >= (?P<version>[\d.]{1,20}))?",
+        _MANAGER,
+        "No repository of this node has DKMS {version}, with which the driver's kernel modules are "
+        "built.",
+        "Enable the repository that has it: EPEL on RHEL and its siblings, the distribution's own "
+        "elsewhere. If it is enabled, its mirror or snapshot is too old. Precompiled modules need "
+        "no DKMS.",
+        "nothing provides dkms >= 3.1.8 needed by kmod-nvidia-open-dkms-3:575.57.08-1.el9.noarch",
+        "github.com/stackhpc/ansible-slurm-appliance/pull/703",
+        READ,
+        covers=("package_missing", "package_conflict"),
     ),
     Rule(
         "package_version_missing",

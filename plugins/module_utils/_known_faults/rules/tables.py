@@ -10,6 +10,7 @@ from ..types import Rule
 from .amd_kernel import AMD
 from .build_messages import BUILDS
 from .cdi import CDI
+from .compilers import COMPILERS
 from .containers import GENERAL, LAST_RESORTS
 from .drm_kernel import DRM
 from .intel_kernel import INTEL, OTHERS
@@ -20,24 +21,16 @@ from .nvidia_kernel import KERNEL
 from .packages import PACKAGES
 from .programs import PROGRAMS
 from .selinux import SELINUX
+from .smi_status import of_status
 from .tests_of_gpus import LAST_OF_TESTS, SLURM, TESTS
 from .xids import XID_RULES
 
 FAILURES = (
-    *(
-        *KUBELET,
-        *GENERAL,
-        *CDI,
-        *SELINUX,
-        *PROGRAMS,
-        *CLUSTER,
-        *XID_RULES,
-        *KERNEL,
-        *AMD,
-        *INTEL,
-        *DRM,
-    ),
-    *(*TESTS, *SLURM, *NVCC, *BUILDS, *PACKAGES, *LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
+    *(*KUBELET, *GENERAL, *CDI, *SELINUX, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL),
+    *(*AMD, *INTEL, *DRM),
+    *of_status((*GENERAL, *PROGRAMS, *KERNEL)),
+    *(*TESTS, *SLURM, *NVCC, *COMPILERS, *BUILDS, *PACKAGES),
+    *(*LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
 )
 
 SUCCESSES = (

@@ -7,14 +7,15 @@
 They are those of kernel_rc.c, ``NVRM: Xid (PCI:0000:05:00): 48, pid=...``; with MIG the parentheses
 also have ``GPU-I:02``. The device plugin prints ``Xid=48 on Device=GPU-...`` for the same
 (internal/rm/health.go of k8s-device-plugin v0.20.0). What a number means and what to do after it is
-in ``_nvidia/xids_data.py``; those that call for more have a row here, and :data:`OTHER_XID` has the
+in ``xids_data.py``; those that call for more have a row here, and :data:`OTHER_XID` has the
 others.
 """
 
 from __future__ import annotations
 
-from ..._nvidia.xids import XIDS
-from ..._nvidia.xids_data import (
+from ..types import Rule
+from ..xids import XIDS
+from .xids_data import (
     ACTIONS,
     FOLLOW_STEP,
     INFO,
@@ -26,7 +27,6 @@ from ..._nvidia.xids_data import (
     SOURCE,
     WARNING,
 )
-from ..types import Rule
 
 #: A number without a row of its own, and an error of an NVSwitch: their tables decide.
 XID, SWITCH = "xid", "nvswitch_error"

@@ -321,8 +321,9 @@ class StandinNode:
                 write(self.root, f"/var/lib/dkms/nvidia/{NEW}/build/make.log", MAKE_LOG)
                 self.keep_packages()
                 words = DKMS_WORDS
-            code = {"code": "job_stopped"} if "stopped" in words else {}
-            return {"failed": True, "msg": words, **code}
+            # Either what package managers print, or a failure with its code.
+            failure = words if isinstance(words, dict) else {"msg": words}
+            return {"failed": True, **failure}
         if arguments.get("state") == "absent":
             wanted = self.recorded.get(name, before)
         else:
@@ -732,16 +733,16 @@ def test_a_rollback_that_fails_is_said(task, node, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "code"),
     [
-        "The package set nvidia-driver: Another run of the package manager holds its lock.",
-        "The package set nvidia-driver: The disk of this node is full.",
-        "No package list of this node has x. A package repository cannot be reached.",
+        ("The package set nvidia-driver: Another run holds its lock.", "package_locked"),
+        ("The package set nvidia-driver: The disk is full.", "package_disk_full"),
+        ("No package list of this node has x. Not reached.", "repository_unreachable"),
     ],
 )
-def test_a_passing_failure_before_any_package_puts_the_files_back(task, node, words):
+def test_a_passing_failure_before_any_package_puts_the_files_back(task, node, words, code):
     start = snapshot(node)
-    node.fail["package_set"] = words
+    node.fail["package_set"] = {"msg": words, "code": code}
     answer = task(version=NEW)
     assert answer["failed"]
     assert words in answer["msg"]
@@ -758,7 +759,8 @@ def test_a_full_disk_half_way_is_kept_and_the_next_run_goes_on(task, node, monke
         if check:
             return real(arguments, check)
         node.half = {"nvidia-kernel-dkms": f"{NEW}-1"}
-        return {"failed": True, "msg": "No space left on device"}
+        failure = {"msg": "No space left on device", "code": "package_disk_full"}
+        return {"failed": True, **failure}
 
     monkeypatch.setattr(node, "package_set", full)
     answer = task(version=NEW)
@@ -1257,7 +1259,10 @@ def test_a_node_without_dkms_is_told_where_it_is(task, node, system, word):
 
 
 def test_packages_that_take_too_long_name_the_option(task, node):
-    node.fail["package_set"] = "packages: not finished after 9 seconds, and stopped."
+    node.fail["package_set"] = {
+        "msg": "packages: not finished after 9 seconds, and stopped.",
+        "code": "job_stopped",
+    }
     answer = task(version=NEW, build_timeout=9)
     assert "raise build_timeout, which is 9 seconds" in answer["msg"]
 

@@ -15,11 +15,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.amd_driver_plan import amd_driver_plan
-from ansible_collections.kubegpu.nodes.plugins.filter.container_toolkit_plan import (
-    container_toolkit_plan,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.cuda_toolkit_plan import cuda_toolkit_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_exporter_plan import gpu_exporter_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_node_labels import gpu_node_labels
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_driver_plan import nvidia_driver_plan
@@ -29,6 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import 
 from tests.unit.fixtures.machines import BIOS, MACHINES, archive, kernels
 from tests.unit.fixtures.make_tree import make_machine
 from tests.unit.fixtures.os_release import os_release
+from tests.unit.fixtures.plans import amd_driver_plan, container_toolkit_plan, cuda_toolkit_plan
 
 RO = {"/proc/self/mounts": "/dev/sda3 / ext4 rw 0 0\n/dev/mapper/usr /usr ext4 ro 0 0\n"}
 RO_ROOT = {"/proc/self/mounts": "/dev/dm-0 / btrfs ro,relatime 0 0\n"}

@@ -290,7 +290,7 @@ def test_the_role_names_the_release_of_its_plan():
     tasks = yaml.safe_load((ROLE / "tasks" / "install.yml").read_text())
     given = [task[name] for task in tasks for name in task if name.endswith("toolkit_config")]
     assert [one["toolkit_version"] for one in given] == [
-        "{{ nvidia_container_toolkit_plan.version }}"
+        "{{ __nvidia_container_toolkit_plan.version }}"
     ]
     assert "version" in ToolkitPlan("none").to_json()
 

@@ -56,7 +56,7 @@ def refused(hostvars):
             ["No start of json\nNext step: ", "-K asks for it"],
         ),
         (
-            {"failed": True, "msg": "x\nNext step: y"},
+            {"failed": True, "msg": "x\nNext step: y", "next_step": "y"},
             "the node could not be read, see below",
             ["x\nNext step: y"],
         ),

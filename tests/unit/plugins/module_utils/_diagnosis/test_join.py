@@ -173,8 +173,10 @@ WITHOUT_A_ROW = {
         "repository_unreachable", "package_filtered", "package_missing",
         "package_version_missing", "package_conflict", "package_script_failed",
         "package_image_system", "package_pop_pin", "repository_by_distribution",
+        "dkms_missing", "cuda_installer_disk_full",
     ),
     "kubelet, its policy, an operator or the pod itself is to be changed": (
+        "quota_needs_limits",
         "containerd_drop_in_version", "toolkit_too_old", "topology_affinity", "smt_alignment",
         "kubelet_state_file", "inotify_limit", "pod_level_gpu", "device_class_missing",
         "gpu_operator_too_old", "amd_plugin_no_kfd", "selinux_denies_module",

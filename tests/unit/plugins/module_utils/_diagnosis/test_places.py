@@ -12,10 +12,10 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.data import CAUSES
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.codes import UNKNOWN
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
     Evidence,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.on_node import diagnose
 from tests.integration.fleet.fault_cases import FAULTS, MACHINE, UNLOADED
 from tests.integration.fleet.faults import files
 from tests.testbed.paths import REPOSITORY

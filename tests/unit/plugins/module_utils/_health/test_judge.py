@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health import data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.judge import judge
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import KernelLog
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import read_document
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import (
     Narrow,
     Node,
@@ -22,10 +20,16 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import
     Smi,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
+    nvidia_smi as smi_output,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules import (
+    nvidia_smi as data,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.tables import (
     FAILURES,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import xid_table
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.xids import xid_table
 from tests.unit.fixtures.health_node import (
     A100,
     A100_MIG,
@@ -51,7 +55,7 @@ def events(*lines, boot=0):
 
 
 def smi(*gpus, rc=0, text=""):
-    version, found = read_document(smi_document(*gpus))
+    version, found = smi_output.read_document(smi_document(*gpus))
     return Smi("answered", rc, version, found, text)
 
 

@@ -10,8 +10,8 @@ import tracemalloc
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._health import kernel_log
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import (
-    KernelLog,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import KernelLog
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.kernel_events import (
     address_of,
 )
 from tests.unit.fixtures.health_node import A100, BOOTED, OTHER, journal, recovery, xid
@@ -223,6 +223,7 @@ def test_a_log_of_50_megabytes(lines):
         for _number in range(50_000_000 // len(part)):
             log.feed(part)
         log.feed(b"\n" + journal((9, xid(79))).encode())
+        log.close()
         _now, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -18,10 +18,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.common
     evidence_of_node,
     library_mismatch,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
     Evidence,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.on_node import diagnose
 from tests.unit.plugins.module_utils._facts.test_gather import MISMATCH, node_with
 
 VGPU = {"guest": True, "host_driver_version": None, "host_driver_branch": "r550_00"}

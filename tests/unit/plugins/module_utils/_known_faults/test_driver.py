@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import INFO
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults import codes
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import (
-    diagnose,
+    find_cause,
     mok_steps,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence_types import (
@@ -26,6 +27,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.eviden
     DkmsBuild,
     Evidence,
     Gpu,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import explain
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.on_node import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules import (
+    nvidia_kernel,
+    xids,
 )
 
 FIXTURES = Path(__file__).parents[4] / "unit" / "fixtures" / "driver_evidence"
@@ -431,8 +438,8 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
         codes.UNKNOWN, ["E: 100"],
     ),
     "unknown": (
-        Evidence(modprobe=NO_DEVICE, dmesg=("[ 9.1] NVRM: Xid (PCI:0000:01:00): 79, fell off",)),
-        codes.UNKNOWN, ["No such device", "Xid (PCI", "nvidia-bug-report.sh"],
+        Evidence(modprobe=NO_DEVICE, dmesg=("[ 9.1] NVRM: something that nobody has seen yet",)),
+        codes.UNKNOWN, ["No such device", "that nobody has seen", "nvidia-bug-report.sh"],
     ),
     "nothing is known": (Evidence(), codes.UNKNOWN, ["no output"]),
 }  # fmt: skip
@@ -447,6 +454,46 @@ def test_cause(evidence, code, said):
     assert "None" not in finding.message and "  " not in finding.message
     texts = {"code", "cause", "evidence", "next_step"}
     assert texts <= set(finding.as_problem()) <= {*texts, "severity", "names"}
+
+
+def kernel_messages():
+    """The recorded message of each rule about NVIDIA's driver in the kernel's log, by code."""
+    for row in (*nvidia_kernel.KERNEL, *xids.XID_RULES):
+        if row.severity != INFO and row.code != codes.MISMATCH:
+            yield pytest.param(row, id=f"{row.code}-{row.example[:40]}")
+
+
+@pytest.mark.parametrize("row", kernel_messages())
+def test_what_explain_knows_of_the_kernels_log_is_said(row):
+    """While the role loads the driver; each of these was unknown."""
+    dmesg = tuple(f"[ 9.1] {line}" for line in row.example.splitlines())
+    found = diagnose(Evidence(modprobe=NO_DEVICE, dmesg=dmesg))
+    own = find_cause(Evidence(modprobe=NO_DEVICE, dmesg=dmesg))
+    assert found.code != codes.UNKNOWN
+    assert found == own or found in explain(f"{row.example}\n{NO_DEVICE}")
+    assert found.next_step and "bug-report" not in found.next_step
+
+
+def test_facts_decide_what_the_kernels_log_means():
+    """Of a GPU in a guest the same message has another cause."""
+    dmesg = ("[ 9.1] NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x24:0x65:1423)",)
+    found = diagnose(Evidence(modprobe=NO_DEVICE, dmesg=dmesg), {"gpus": [], "driver": {}})
+    assert found.code == "gpu_init_failed" and found.subject.gpu == "0000:01:00.0"
+
+
+def test_a_branch_that_serves_a_gpu_and_refuses_it():
+    """A whole H100 in a guest with confidential computing (NVIDIA/nvtrust 55)."""
+    h100 = Gpu("0000:01:00.0", "H100", "hopper", False)
+    dmesg = unsupported("0000:01:00.0", "10de:2330", "550.90.07")
+    found = diagnose(Evidence(loaded="550.90.07", gpus=(h100,), dmesg=dmesg))
+    assert found.code == codes.GPU_UNSUPPORTED
+    assert "refuses H100" in found.cause and "serves this generation (hopper)" in found.cause
+    assert "CC mode" in found.next_step and "BAR" in found.next_step
+    assert "newer branch" not in found.message
+
+    unknown = replace(h100, vgpu=None)
+    found = diagnose(Evidence(loaded="550.90.07", gpus=(unknown,), dmesg=dmesg))
+    assert "run with become" in found.next_step and "CC mode" in found.next_step
 
 
 def test_there_is_a_case_for_every_cause():

@@ -13,7 +13,6 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults import codes
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.driver import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.evidence import (
     Environment,
     collect,
@@ -30,6 +29,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.kernel
     interesting,
     kernel_lines,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.on_node import diagnose
 from tests.unit.fixtures.make_tree import write
 
 FIXTURES = Path(__file__).parents[4] / "unit" / "fixtures" / "driver_evidence"

@@ -23,13 +23,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.
     FAILURES,
     SUCCESSES,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import XIDS
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids_data import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules.xids_data import (
     MEMORY,
     NVLINK,
     REBOOT,
     RESET,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.xids import XIDS
 
 # Word for word from the list that this project began with, and the code that each has to give.
 LISTED = {

@@ -202,7 +202,7 @@ def test_the_variable_of_the_role_and_the_holder_of_the_lock_are_named():
 def test_a_key_that_the_user_of_apt_cannot_read_is_not_a_wrong_key():
     words = "W: GPG error: http://m InRelease: ... NO_PUBKEY DDCAE044F796ECB0"
     barrier = Barrier("/etc/apt/keyrings", folder=True, mode=0o700)
-    cause, next_step = cause_of(words, Circumstances(unreadable=(barrier,))) or ("", "")
+    cause, next_step, _code = cause_of(words, Circumstances(unreadable=(barrier,))) or ("", "", "")
     assert "the folder /etc/apt/keyrings has mode 0700" in cause
     assert next_step == "Run chmod 0755 /etc/apt/keyrings, then run again."
     assert "signature" in (cause_of(words) or ("",))[0]

@@ -13,6 +13,10 @@ from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.allocation import node_states
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import pod_view
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.predicates import (
+    deciding,
+    partial,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.plan import (
     check_node,
     choose_resource,
@@ -185,10 +189,44 @@ def container_status(**state_):
     ],
 )  # fmt: skip
 def test_why_a_pod_did_not_pass(view, code, seen):
-    result = judge(replace(TARGET, driver="535.104.05"), REQUEST, view, state(), 130)
+    result = judge(replace(TARGET, facts=partial("535.104.05")), REQUEST, view, state(), 130)
     assert (result.ok, result.finding.code) == (False, code)
     assert seen in result.finding.evidence
     assert result.finding.next_step
+
+
+@pytest.mark.parametrize(
+    ("no_cgroups", "said"),
+    [(True, "no-cgroups"), (False, "device")],
+)
+def test_facts_of_the_node_decide_why_a_test_pod_has_no_gpu(no_cgroups, said):
+    """The same message; a pod that was just started lost nothing to a reload of systemd."""
+    view = ended("Failed to initialize NVML: Unknown Error", phase="Failed")
+    config = {"nvidia-container-cli.no-cgroups": no_cgroups, "debug": "/var/log/x"}
+    node = {
+        "driver": {"loaded": "580.95.05", "userland": "580.95.05", "installed": "580.95.05"},
+        "container_toolkit": {"config": config, "cdi_spec": None},
+    }
+    found = judge(replace(TARGET, facts=deciding(node)), REQUEST, view, state(), 130).finding
+    assert said in found.message
+    assert "daemon-reload" not in found.cause
+    assert found.confidence != "possible"
+
+
+def test_only_what_predicates_ask_is_passed_on():
+    node = {
+        "os": {"kernel": "6.8.0", "machine_id": "secret"},
+        "driver": {"loaded": "1", "packages": {"a": "b"}},
+        "container_toolkit": {"config": {"debug": "x"}, "version": "1.17"},
+        "gpus": [{"vendor": "nvidia"}],
+        "nvswitches": 4,
+    }
+    assert deciding(node) == {
+        "os": {"kernel": "6.8.0"},
+        "driver": {"loaded": "1"},
+        "container_toolkit": {"config": {"nvidia-container-cli.no-cgroups": False}},
+        "nvswitches": 4,
+    }
 
 
 def unplaced(message):

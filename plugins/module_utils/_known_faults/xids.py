@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from .._core.errors import InputError
-from . import xids_data as data
-from .xids_data import ERROR, INFO, WARNING
+from .rules import xids_data as data
+from .rules.xids_data import ERROR, INFO, WARNING
 
 SEVERITIES = (ERROR, WARNING, INFO)
 
@@ -34,6 +34,8 @@ _BY_XID_154 = re.compile(
 _LINK_EVENT = re.compile(r"\bNETIR_LINK_EVT\b[^(]{0,60}\(0x(?P<info>[0-9a-f]{8})\b", re.IGNORECASE)
 # Subcodes of it that the catalogue ignores although the line calls them fatal.
 _NO_LINK_EVENTS = (38, 40)
+_NEW_ACTION = re.compile(r"\bto 0x[0-9a-fA-F]{1,8} \((?P<action>[^)\n]{1,60})\)")
+_PREVIOUS = re.compile(r"\bcaused by previous Xid (?P<number>\d{1,4})\b")
 _NO_ACTION = re.compile(r"\bto 0x[0-9a-f]{1,8} \(None\)", re.IGNORECASE)
 
 
@@ -178,3 +180,15 @@ def sxid_severity(number: int, text: str = "") -> str:
 def sxid_stops_board(number: int) -> bool:
     """Return whether an SXid is fatal to all GPUs of the board, not only to one link."""
     return number in data.SXIDS_ALWAYS_FATAL
+
+
+def recovery_action(line: str) -> str:
+    """Return what a line of Xid 154 says that the GPU needs, in lower case; empty if unknown."""
+    match = _NEW_ACTION.search(line)
+    return match["action"].lower() if match else ""
+
+
+def previous_xid(line: str) -> int | None:
+    """Return the Xid that a line names as its cause."""
+    match = _PREVIOUS.search(line)
+    return int(match["number"]) if match else None

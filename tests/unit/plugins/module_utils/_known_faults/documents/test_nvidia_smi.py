@@ -12,11 +12,10 @@ from dataclasses import asdict
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
-    beside_document,
-    read_document,
-    without_processes,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.documents import (
+    nvidia_smi as smi_output,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import explain
 from tests.unit.fixtures.health_node import (
     A100,
     A100_MIG,
@@ -30,11 +29,11 @@ from tests.unit.fixtures.health_node import (
 
 
 def gpu(**changed):
-    return read_document(smi_document(smi_gpu(**changed)))[1][0]
+    return smi_output.read_document(smi_document(smi_gpu(**changed)))[1][0]
 
 
 def test_a_card_that_is_fine():
-    version, (one,) = read_document(smi_document(smi_gpu()))
+    version, (one,) = smi_output.read_document(smi_document(smi_gpu()))
     assert version == "590.44.01"
     assert (one.index, one.address, one.uuid) == (0, A100, f"GPU-{A100}")
     assert one.values["ecc"]["volatile_dram_corrected"] == 3
@@ -61,7 +60,7 @@ def test_a_card_that_is_fine():
 
 def test_older_names():
     document = smi_document(smi_gpu(OTHER, T4))
-    _version, (one,) = read_document(document)
+    _version, (one,) = smi_output.read_document(document)
     assert one.values["retired_pages"] == {"count": 0, "pending": False}
     assert one.values["remapped_rows"]["pending"] is None
     assert one.values["ecc"]["volatile_sram_uncorrected"] == 0
@@ -71,7 +70,7 @@ def test_older_names():
 
 
 def test_a_card_with_mig_devices_does_not_tell_its_rows():
-    _version, (one,) = read_document(smi_document(smi_gpu(A100, A100_MIG)))
+    _version, (one,) = smi_output.read_document(smi_document(smi_gpu(A100, A100_MIG)))
     assert one.values["mig"] == {"mode": "enabled", "mode_pending": "enabled"}
     assert set(one.values["remapped_rows"].values()) == {None}
     assert one.values["recovery"] == {
@@ -82,10 +81,10 @@ def test_a_card_with_mig_devices_does_not_tell_its_rows():
 
 
 def test_names_before_turing():
-    _version, (one,) = read_document(smi_document(smi_gpu(A100, P4)))
+    _version, (one,) = smi_output.read_document(smi_document(smi_gpu(A100, P4)))
     assert set(one.values["ecc"].values()) == {None} and one.values["clocks"] == {"slowdowns": None}
     counted = {"volatile/double_bit/total": "2", "aggregate/single_bit/total": "7"}
-    _version, (one,) = read_document(smi_document(smi_gpu(A100, P4, **counted)))
+    _version, (one,) = smi_output.read_document(smi_document(smi_gpu(A100, P4, **counted)))
     assert one.values["ecc"]["volatile_dram_uncorrected"] == 2
     assert one.values["ecc"]["aggregate_dram_corrected"] == 7
 
@@ -116,8 +115,8 @@ def test_slowdowns():
 
 def test_command_lines_are_gone_before_anything_is_read():
     document = smi_document(smi_gpu(), smi_gpu(OTHER))
-    assert "hunter2" in document and "hunter2" not in without_processes(document)
-    found = read_document(document)[1]
+    assert "hunter2" in document and "hunter2" not in smi_output.without_processes(document)
+    found = smi_output.read_document(document)[1]
     assert len(found) == 2 and "hunter2" not in json.dumps([asdict(one) for one in found])
 
 
@@ -136,19 +135,19 @@ BROKEN = [
 def test_no_error_and_no_text_has_a_command_line(document):
     assert "hunter2" in document
     try:
-        said = str(read_document(document))
+        said = str(smi_output.read_document(document))
     except ValueError as error:
         said = str(error)
-    said += beside_document(f"WARNING: a line\n{document}\nanother line\n")
+    said += smi_output.beside_document(f"WARNING: a line\n{document}\nanother line\n")
     assert "hunter2" not in said and "WARNING: a line" in said
 
 
 def test_what_stands_beside_the_document():
     warning = "WARNING: infoROM is corrupted at gpu 0000:3B:00.0"
-    assert beside_document(smi_document(smi_gpu()) + f"{warning}\n\x1b[2J") == (
+    assert smi_output.beside_document(smi_document(smi_gpu()) + f"{warning}\n\x1b[2J") == (
         f"{warning}\n\\x1b[2J"
     )
-    assert beside_document("No devices were found\n") == "No devices were found"
+    assert smi_output.beside_document("No devices were found\n") == "No devices were found"
 
 
 def document_of(content):
@@ -180,7 +179,7 @@ EXTERNAL = (
 )  # fmt: skip
 def test_hostile_documents_are_refused(document, words):
     with pytest.raises(ValueError, match=words):
-        read_document(document)
+        smi_output.read_document(document)
 
 
 def test_what_looks_like_many_lists_of_processes_takes_little_time():
@@ -188,8 +187,8 @@ def test_what_looks_like_many_lists_of_processes_takes_little_time():
     output = smi_document(smi_gpu()).partition("</processes>")[0] + "<processes>" * 60_000
     begin = time.monotonic()
     with contextlib.suppress(ValueError):
-        assert "hunter2" not in str(read_document(output))
-    assert "hunter2" not in beside_document(output)
+        assert "hunter2" not in str(smi_output.read_document(output))
+    assert "hunter2" not in smi_output.beside_document(output)
     assert time.monotonic() - begin < 20
 
 
@@ -199,9 +198,103 @@ def test_hostile_values_are_cut_and_take_little_memory():
     document = smi_document(*[hostile] * 20, *[smi_gpu()] * 50)
     tracemalloc.start()
     try:
-        _version, found = read_document(document)
+        _version, found = smi_output.read_document(document)
         _now, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert len(found) == 64 and peak < 50 << 20
     assert len(found[0].serial) == 256 and len(str(found[0].values["remapped_rows"])) < 200
+
+
+REPORT = """\
+==============NVSMI LOG==============
+
+Driver Version                            : 550.54.15
+Attached GPUs                             : 2
+GPU 00000000:10:1C.0
+    Product Name                          : NVIDIA A100-SXM4-80GB
+    ECC Mode
+        Current                           : Enabled
+        Pending                           : Disabled
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 0
+            DRAM Uncorrectable            : 3
+        Aggregate
+            DRAM Correctable              : 177
+            SRAM Threshold Exceeded       : No
+    Remapped Rows
+        Correctable Error                 : 0
+        Uncorrectable Error               : 1
+        Pending                           : Yes
+        Remapping Failure Occurred        : No
+    Clocks Event Reasons
+        Idle                              : Not Active
+        HW Slowdown                       : Active
+            HW Thermal Slowdown           : Active
+            HW Power Brake Slowdown       : Not Active
+    Fabric
+        State                             : Completed
+        Status                            : Success
+GPU 00000000:20:1C.0
+    ECC Mode
+        Current                           : GPU requires reset
+        Pending                           : Enabled
+Another text:
+    Remapped Rows
+        Remapping Failure Occurred        : Yes
+"""
+
+
+def codes(text):
+    return [(one.code, one.severity, one.subject.gpu) for one in explain(text)]
+
+
+def test_the_report_for_people_is_judged_as_the_document():
+    assert codes(REPORT) == [
+        ("gpu_memory_error", "error", "0000:10:1c.0"),
+        ("recovery_action", "error", "0000:20:1c.0"),
+        ("row_remap_pending", "warning", "0000:10:1c.0"),
+        ("ecc_pending", "warning", "0000:10:1c.0"),
+        ("hw_slowdown", "warning", "0000:10:1c.0"),
+    ]
+    found = {one.code: one.evidence for one in explain(REPORT)}
+    assert "hw_slowdown, hw_thermal_slowdown active" in found["hw_slowdown"]
+
+
+def test_the_table_shows_errors_of_the_memory_and_what_cannot_be_read():
+    row = "|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:07:00.0 Off |{:>21} |"
+    fine = (
+        "| N/A   30C    P0              62W / 400W |      4MiB / 81920MiB |      0%      Default |"
+    )
+    assert codes(f"{row.format(0)}\n{fine}") == []
+    assert codes(f"{row.format('N/A')}\n{fine}") == []
+    assert codes(f"{row.format(5)}\n{fine}") == [("gpu_memory_error", "error", "0000:07:00.0")]
+    broken = (
+        "|ERR!  ERR! ERR!             ERR! / ERR!  |      4MiB / 81920MiB |      0%      Default |"
+    )
+    assert codes(f"{row.format(0)}\n{broken}") == [
+        ("gpu_values_unreadable", "warning", "0000:07:00.0")
+    ]
+
+
+def test_a_document_in_a_pasted_text_is_judged_as_the_nodes():
+    text = (
+        f"$ nvidia-smi -q -x\n{smi_document(smi_gpu(remapped_row_failure='Yes'), smi_gpu(OTHER))}"
+    )
+    assert codes(text) == [("row_remap_failed", "error", A100)]
+    assert codes(smi_document(smi_gpu())) == []
+    # Cut off: it shows nothing.
+    assert codes(text[: len(text) // 2]) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(6, "no_devices"), (8, "power_cable"), (9, "driver_not_loaded"), (14, "inforom_corrupt"),
+     (15, "gpu_lost"), (16, "recovery_action"), (17, "gpu_access_blocked"),
+     (18, "driver_library_mismatch")],
+)  # fmt: skip
+def test_the_status_of_nvidia_smi(number, code):
+    (found,) = explain(f"nvidia-smi -q -x ended with status {number}")
+    assert (found.code, found.severity) == (code, "error")
+    assert "  " not in found.cause and "{" not in found.cause and " ," not in found.cause

@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._core.finding import Finding
+from .._core.finding import ERROR, Finding
 from .._hardware.nvml import bus_address
-from .._nvidia.xids_data import REBOOT_STEP, RESET_STEP
+from .rules.xids_data import REBOOT_STEP, RESET_STEP
 
 # Of nvidia-smi (NVIDIA/open-gpu-kernel-modules#387, akash-network/support#209), NVML and the
 # kernel's log. Other errors of a handle, such as missing permissions, are no fault of the GPU.
@@ -30,6 +30,18 @@ _RESET = re.compile(r"GPU requires reset", re.I)
 _ADDRESS = re.compile(
     r"\bGPU ?(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\b", re.I
 )
+
+
+def lost_gpu(evidence: str) -> Finding:
+    """Return the finding for a GPU that is lost, by what shows it."""
+    cause = "A GPU does not answer on the bus any more."
+    return Finding("gpu_lost", cause, evidence, REBOOT_STEP, severity=ERROR)
+
+
+def reset_gpu(evidence: str, which: str = "A GPU") -> Finding:
+    """Return the finding for a GPU that has to be reset, by what shows it."""
+    cause = f"{which} has to be reset before it can be used again."
+    return Finding("recovery_action", cause, evidence, RESET_STEP, severity=ERROR)
 
 
 def broken_gpu(node: Mapping[str, Any], error: str, silent: Sequence[str] = ()) -> Finding | None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia import xids_data as data
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules import (
+    xids_data as data,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.xids import (
     XIDS,
     Xid,
     in_line,

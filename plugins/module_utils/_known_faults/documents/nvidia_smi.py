@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the health of GPUs from the output of ``nvidia-smi -q -x``. Pure.
+"""Read the health of GPUs from what nvidia-smi prints, above all with ``-q -x``. Pure.
 
 The output has the command line of each process that uses a GPU. They are cut out before anything
 else is done, and no error quotes the document.
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from .._core.printable import printable
-from .._core.redact import redact
-from .._hardware.nvml import bus_address, parse_xml, smi_licence
-from .data import (
+from ..._core.printable import printable
+from ..._core.redact import redact
+from ..._hardware.nvml import bus_address, parse_xml, smi_licence
+from ..rules.nvidia_smi import (
     CLOCK_GROUPS,
     COUNT,
     DEGREES,
@@ -30,7 +31,7 @@ from .data import (
     YES_OR_NO,
     Field,
 )
-from .types import SmiGpu
+from .nvidia_smi_text import from_text
 
 _PROCESSES = re.compile(r"<(?P<end>/)?(?P<name>(?:accounted_)?processes)>")
 _DOCUMENT = re.compile(r"<\?xml.*</nvidia_smi_log>|<\?xml.*", re.DOTALL)
@@ -39,6 +40,23 @@ _MOST_GPUS = 64
 _MOST_TEXT = 256
 _MOST_BROKEN = 5
 _MOST_BESIDE = 2000
+
+
+@dataclass(frozen=True)
+class SmiGpu:
+    """A GPU as nvidia-smi shows it.
+
+    :param values: by group and name, None for what it did not tell.
+    :param broken: names of values that it could not read, by the text in their place.
+    """
+
+    index: int
+    address: str | None
+    uuid: str | None
+    serial: str | None
+    product: str | None
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def without_processes(output: str) -> str:
@@ -82,10 +100,20 @@ def read_document(output: str) -> tuple[str | None, tuple[SmiGpu, ...]]:
     return version, tuple(_gpu(number, gpu) for number, gpu in enumerate(gpus))
 
 
+def read_any(text: str) -> tuple[SmiGpu, ...]:
+    """Return the GPUs of each form of nvidia-smi's output in a text; a document is the best one."""
+    if "<nvidia_smi_log" in text:
+        try:
+            return read_document(text)[1]
+        except ValueError:
+            return ()
+    return tuple(_gpu(number, gpu) for number, gpu in enumerate(from_text(text)[:_MOST_GPUS]))
+
+
 def _gpu(index: int, gpu: Any) -> SmiGpu:
     values: dict[str, dict[str, Any]] = {}
-    for field in FIELDS:
-        values.setdefault(field.group, {})[field.name] = _value(gpu, field)
+    for row in FIELDS:
+        values.setdefault(row.group, {})[row.name] = _value(gpu, row)
     values["temperature"]["margin"] = _margin(values["temperature"])
     values["clocks"] = {"slowdowns": _slowdowns(gpu)}
     values["licence"] = smi_licence(gpu, _text) or dict.fromkeys(LICENCE)
@@ -127,9 +155,9 @@ def _slowdowns(gpu: Any) -> list[str] | None:
         if reasons is not None and len(reasons):
             prefix = f"{group[:-1]}_"
             active = {
-                reason.tag[len(prefix) :]
-                for reason in reasons
-                if (reason.text or "").strip().lower() == "active" and reason.tag.startswith(prefix)
+                reason.tag.removeprefix(prefix)
+                for reason in reasons.iter()
+                if (reason.text or "").strip().lower() == "active"
             }
             return [name for name in SLOWDOWNS if name in active]
     return None

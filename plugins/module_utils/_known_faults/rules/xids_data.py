@@ -170,6 +170,9 @@ XIDS: tuple[tuple[tuple[int, ...], str, str, str | None], ...] = (
     ((171, 172), "which memory the error of Xid 48 was in", FOLLOW, None),  # (u)
 )
 
+#: The Xid by which the driver says what a GPU needs.
+RECOVERY_XID = 154
+
 # Unused according to the catalogue. Some meant something on older GPUs.
 UNUSED: tuple[int, ...] = (
     *(*range(1, 8), 9, 10, 12, *range(14, 25), *range(26, 31), *range(33, 37), 42, 47),

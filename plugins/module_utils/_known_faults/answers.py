@@ -1,0 +1,85 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Answers of programs by which a caller decides what it does next. Pure.
+
+They have no other form, and are no faults to explain: a resource that the scheduler misses, a GPU
+that is in use.
+"""
+
+from __future__ import annotations
+
+import re
+
+_INSUFFICIENT = re.compile(r"\bInsufficient (?P<resource>[\w./-]{1,253}\w)")
+# Of the scheduler's plugin DynamicResources.
+_NO_DEVICE_LEFT = "cannot allocate all claims"
+_NO_ACCOUNT = "error looking up service account"
+# NVIDIA's plugin says why (an Xid, an error of NVML), then names each device in its own line.
+_UNHEALTHY = (
+    re.compile(r"marking (?:it|all devices|device(?: \S+)?)(?: as)? unhealthy", re.IGNORECASE),
+    re.compile(r"marked unhealthy", re.IGNORECASE),
+)
+_IN_USE = ("In use", "being used by")
+_NO_SMI = re.compile(r"nvidia-smi\W*: (?:executable file not found|no such file)")
+# Older releases of Slurm drain a node whose GPUs are missing while its driver is changed.
+_GPUS_MISSING = re.compile(r"gres/\S+ count (?:reported lower than configured|too low)")
+_UNREADABLE = "permission denied"
+# Of Ansible's become plugins, where a password is asked for and none was given.
+_NO_PASSWORD = ("missing sudo password", "a password is required", "missing su password")
+# Before the message of any failure, since ansible-core 2.19.
+_TASK_FAILED = "Task failed: "
+
+
+def lacking(message: str) -> frozenset[str]:
+    """Return the resources of which the scheduler says that no node has enough."""
+    return frozenset(match["resource"] for match in _INSUFFICIENT.finditer(message))
+
+
+def has_no_device_left(message: str) -> bool:
+    """Return whether the scheduler finds no device for the claims of a pod."""
+    return _NO_DEVICE_LEFT in message
+
+
+def has_no_account(message: str) -> bool:
+    """Return whether the API server does not know the namespace's service account yet."""
+    return _NO_ACCOUNT in message
+
+
+def why_unhealthy(log: str) -> str:
+    """Return the last line of a device plugin with a reason, or else one that names a device."""
+    lines = log.splitlines()
+    found = ([line for line in lines if words.search(line)] for words in _UNHEALTHY)
+    return next((some[-1] for some in found if some), "")
+
+
+def is_in_use(output: str) -> bool:
+    """Return whether nvidia-smi says that a program or a module uses the GPU or the instance."""
+    return any(words in output for words in _IN_USE)
+
+
+def has_no_smi(text: str) -> bool:
+    """Return whether a runtime finds no nvidia-smi in a container."""
+    return _NO_SMI.search(text) is not None
+
+
+def gpus_are_missing(reason: str) -> bool:
+    """Return whether Slurm drained a node because it registered fewer GPUs than configured."""
+    return _GPUS_MISSING.match(reason) is not None
+
+
+def is_unreadable(message: str) -> bool:
+    """Return whether a program was not allowed to read its file, so that it says nothing of it."""
+    return _UNREADABLE in message
+
+
+def wants_password(output: str) -> bool:
+    """Return whether Ansible lacks the password with which the user becomes root."""
+    low = output.lower()
+    return any(words in low for words in _NO_PASSWORD)
+
+
+def of_task(message: str) -> str:
+    """Return a message without the words that Ansible puts before that of any failure."""
+    return message.removeprefix(_TASK_FAILED)

@@ -1,0 +1,153 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a message of another program means is known in one place: ``_known_faults``.
+
+A pattern of words elsewhere is a second table, which no case of ``tests/reports`` proves and which
+facts do not decide; and one on a sentence of this collection changes what it does with each
+rewording. Found are regular expressions and comparisons (``"some words" in text``, ``startswith``,
+``partition``) with two words in a row, also where a constant of the module has them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PLUGINS = Path(__file__).parents[2] / "plugins"
+KNOWLEDGE = "module_utils/_known_faults/"
+#: Files that read the fixed form of a program's output or of a file, and what that is.
+ALLOWED = {
+    "module_utils/_containerd/template_block.py": "the marks of this collection in a file",
+    "module_utils/_core/redact.py": "the frame of a key in PEM",
+    "module_utils/_cuda/installer.py": "which lines of a log are shown; nothing is decided",
+    "module_utils/_diagnosis/switches.py": "whether its own sentence stands before a step already",
+    "module_utils/_driver/apply/kernel_module.py": "the answer of modprobe without a module",
+    "module_utils/_driver/facts.py": "/proc/driver/nvidia/version and DKMS's make.log",
+    "module_utils/_exporter/program.py": "a program of one file, which imports nothing",
+    "module_utils/_facts/driver_trouble.py": "/proc/driver/nvidia/gpus/*/information",
+    "module_utils/_formats/openpgp.py": "the frame of a key in OpenPGP",
+    "module_utils/_hardware/nvml.py": "what nvidia-smi -q -x has in the place of a value",
+    "module_utils/_host_maintenance/slurm.py": "the field Reason of a node of Slurm",
+    "module_utils/_kube/errors.py": "what the API server and Python's TLS give as a text only",
+    "module_utils/_maintenance/answers.py": "the API server's answer to an eviction",
+    "module_utils/_mig/facts.py": "the tables of nvidia-smi mig",
+    "module_utils/_mig/gpu.py": "which line of nvidia-smi mig is no evidence",
+    "module_utils/_mig/plan.py": "the name of a product",
+    "module_utils/_mig/reset.py": "which line of nvidia-smi mig is no evidence",
+    "module_utils/_node_texts/data.py": "which lines of a log come into a bundle, and as what",
+    "module_utils/_node_texts/read.py": "the frame of a key in PEM",
+    "module_utils/_packages/dnf.py": "the table of a transaction, and which lines are shown",
+    "module_utils/_packages/failures.py": "the place or process that a line names",
+    "module_utils/_packages/zypper.py": "the elements of zypper's XML",
+    "module_utils/_repository/apt.py": "the fields of deb822",
+    "module_utils/_toolkit/facts.py": "the frame of a key in OpenPGP",
+    "plugin_utils/_command_line.py": "the command of this collection in a fix",
+    "plugin_utils/_job_step.py": "/proc/locks",
+}
+_TWO_WORDS = re.compile(r"[A-Za-z']{3,}[,:]?(?: |\\s[+*]?| \+)(?:\((?:\?:)?)?[A-Za-z]{2,}")
+_REGEX = {"compile", "search", "match", "fullmatch", "finditer", "findall", "sub", "split"}
+_COMPARING = {"startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix"}
+
+
+def constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """The values of the names that a module sets."""
+    return {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def with_loops(tree: ast.Module) -> dict[str, ast.expr]:
+    """The same with the variables of loops over them: ``any(one in text for one in _WORDS)``."""
+    named: dict[str, ast.expr] = constants(tree)
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, (ast.comprehension, ast.For))
+            and isinstance(node.target, ast.Name)
+            and isinstance(node.iter, ast.Name)
+            and node.iter.id in named
+        ):
+            named[node.target.id] = named[node.iter.id]
+    return named
+
+
+def texts(node: ast.expr, named: dict[str, ast.expr]) -> Iterator[str]:
+    """The literal texts in an expression, and in the constants that it names."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Constant) and isinstance(one.value, (str, bytes)):
+            yield one.value if isinstance(one.value, str) else one.value.decode("latin-1")
+        elif isinstance(one, ast.Name) and one.id in named:
+            yield from texts(named[one.id], {})
+
+
+def looked_for(node: ast.AST) -> ast.expr | None:
+    """What a call or a comparison looks for in a text."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+        of_re = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
+        if (of_re and node.func.attr in _REGEX) or node.func.attr in _COMPARING:
+            return node.args[0]
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        return node.left
+    return None
+
+
+def reads_words(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of each place that looks for words in a text."""
+    named = with_loops(tree)
+    for node in ast.walk(tree):
+        wanted = looked_for(node)
+        for words in texts(wanted, named) if wanted is not None else ():
+            if _TWO_WORDS.search(words):
+                yield getattr(node, "lineno", 0), words
+
+
+def found() -> dict[str, list[str]]:
+    places: dict[str, list[str]] = {}
+    for path in sorted(PLUGINS.rglob("*.py")):
+        name = path.relative_to(PLUGINS).as_posix()
+        if not name.startswith(KNOWLEDGE):
+            for line, words in reads_words(ast.parse(path.read_text(encoding="utf-8"))):
+                places.setdefault(name, []).append(f"{name}:{line}: {words[:100]!r}")
+    return places
+
+
+def test_what_messages_mean_is_known_in_one_place():
+    places = [one for name, lines in found().items() if name not in ALLOWED for one in lines]
+    assert places == [], (
+        "Next step: make it a rule of _known_faults and ask explain, use a code or another field; "
+        "a reader of a fixed form gets a line in ALLOWED"
+    )
+
+
+def test_each_exception_is_one():
+    assert set(ALLOWED) - set(found()) == set()
+
+
+@pytest.mark.parametrize("code", [
+    "if 'no space left' in text: pass",
+    "X = re.compile(r'GPU is lost|other')",
+    "_A = ('one', 'is locked by')\nany(one in text for one in _A)",
+    "text.startswith('The installer of')",
+    "_P = r'another words'\nre.search(_P, text)",
+])  # fmt: skip
+def test_a_pattern_of_words_is_found(code):
+    assert list(reads_words(ast.parse(code)))
+
+
+@pytest.mark.parametrize("code", [
+    "if 'nvidia' in text: pass",
+    "re.compile(r'^(\\d+) (\\d+)$')",
+    "name.startswith(('linux-image-', 'kmod-nvidia'))",
+    "print('two words')",
+])  # fmt: skip
+def test_a_fixed_form_is_none(code):
+    assert not list(reads_words(ast.parse(code)))
