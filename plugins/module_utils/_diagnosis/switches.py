@@ -78,7 +78,7 @@ def with_switch(
     vendor: str = "",
 ) -> tuple[str, str]:
     """Return fix and next step of a finding, beginning with the variable that has to change."""
-    runs = bool(fix) and code not in _BY_ROLE and _runs(code)
+    runs = bool(fix) and _runs(code)
     container = ((facts or {}).get("driver") or {}).get("container")
     if container and _runs(code):
         # site refuses the host.

@@ -52,7 +52,6 @@ _UBUNTU_KERNEL = re.compile(r"\d+\.\d+\.\d+-\d+-[a-z]+(?:-[a-z]+)*(?:-64k)?\Z")
 _MAINLINE = re.compile(r"-0\d{5}(?:rc\d+)?-")
 _SUSE_KERNEL = re.compile(r"-(?:default|azure|64kb|rt|preempt|longterm|vanilla)\Z")
 PROXMOX = "Proxmox"
-PROXMOX_VE = "Proxmox VE"
 ELSEWHERE = "another source"
 _WITHOUT_DKMS = {
     EPEL: "DKMS, which builds the kernel modules, is in EPEL where NVIDIA's repository has none; "

@@ -12,14 +12,12 @@ from typing import Any, Protocol
 
 from .data import FAMILIES, OTHER_MANAGERS, family_of
 from .images import MOUNTS, SIGNS, Signs, find_image, usr_is_read_only
-from .kernel_packages import PROXMOX_VE
 from .upstream import find_upstream
 
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
-
-
 # A package of Proxmox VE, which is a Debian by its os-release.
 _PROXMOX = "/usr/bin/pveversion"
+_PROXMOX_VE = "Proxmox VE"
 _ANY_MANAGER = (
     *(manager for family in FAMILIES.values() for manager in family.managers),
     *OTHER_MANAGERS,
@@ -64,7 +62,7 @@ def read_os(reader: Reader) -> dict[str, Any]:
         "boot_id": reader.read_line("/proc/sys/kernel/random/boot_id"),
         **_image(reader, release, manager),
         "upstream": find_upstream(release),
-        "product": PROXMOX_VE if reader.exists(_PROXMOX) else None,
+        "product": _PROXMOX_VE if reader.exists(_PROXMOX) else None,
     }
 
 

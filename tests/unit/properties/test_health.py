@@ -70,4 +70,4 @@ def test_any_order_of_lines_gives_the_same_findings(lines, random, sizes):
     assert findings(shuffled) == before
     assert findings(lines, sizes) == before
     # Nothing of what is no event shows, and each finding says what to do.
-    assert all(one.finding.cause and one.finding.next_step for one in before)
+    assert all(one.cause and one.next_step for one in before)

@@ -14,12 +14,9 @@ import tracemalloc
 import pytest
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._health import (
-    data,
-    facts,
-    kernel_log,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health import facts, kernel_log
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.rules import nvidia_smi
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_health
 from tests.unit.fixtures.health_node import A100, journal, make_node, smi_document, smi_gpu, xid
 from tests.unit.module_process import predicted, run_module
@@ -171,7 +168,7 @@ def test_a_wrong_option_is_refused_before_anything_is_asked(node):
 def test_the_documentation_has_each_threshold_and_its_number():
     documented = yaml.safe_load(gpu_node_health.DOCUMENTATION)["options"]["thresholds"]
     text = " ".join(" ".join(documented["description"]).split())
-    for row in data.THRESHOLDS:
+    for row in nvidia_smi.THRESHOLDS:
         limit = "V(null)" if row.limit is None else row.limit
         assert f"C({row.name}) ({limit}" in text
 

@@ -137,7 +137,7 @@ def test_a_pod_that_cannot_be_removed_is_named():
 @pytest.mark.parametrize(
     ("words", "option"),
     [
-        ("exceeded quota: q, requested: pods=1", "namespace"),
+        ("exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2", "namespace"),
         ("failed quota: q: must specify limits.cpu for: test", "namespace"),
         ('violates PodSecurity "restricted:latest": runAsNonRoot != true', "run_as_user"),
     ],
