@@ -70,9 +70,8 @@ class ActionModule(ActionBase):
                     "fleet_plan needs the fact gpu_node. Next step: run "
                     "kubegpu.nodes.gpu_node_facts on the host first."
                 )
-            earlier = plans(self._given)
-            planned = self._plan(own, self._given, options["parts"], earlier)
-            result["plans"] = {own: {**earlier, **planned}}
+            planned = self._plan(own, self._given, options["parts"], plans(self._given))
+            result["plans"] = {own: planned}
             return result
         hosts = HostVariables(self._given)
         result["plans"] = {}

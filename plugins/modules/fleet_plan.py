@@ -20,7 +20,7 @@ options:
     description:
       - The hosts to plan, once for all of them, with C(run_once). A host without facts is left out.
       - If it is not given, the host of the task is planned, with the variables of the task and of
-        its role. Parts that an earlier task planned are kept in the result.
+        its role.
     type: list
     elements: str
   parts:

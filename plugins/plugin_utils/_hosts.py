@@ -38,7 +38,7 @@ from ._variables_data import AMD_ROLES, NODE_ROLES
 Variables = Mapping[str, Any]
 Answer = TypeVar("Answer")
 
-#: The registered result of ``fleet_plan``.
+#: The registered result of ``fleet_plan`` for all hosts of a run.
 PLANS = "kubegpu_plans"
 # By their part in the table of the plan.
 _AMD_PARTS = dict(zip(("AMD driver", "AMD toolkit"), AMD_ROLES))
@@ -282,8 +282,17 @@ def _has_failed(variables: Variables) -> bool:
 
 
 def plans(variables: Variables) -> dict[str, Mapping[str, Any]]:
-    """Return the plans of a host by role, as ``fleet_plan`` has returned them."""
-    registered = variables.get(PLANS)
+    """Return the plans of a host by role: those of the whole run, and the newer ones of roles."""
+    found = _planned(variables, PLANS)
+    for role in (*NODE_ROLES, *AMD_ROLES):
+        own = _planned(variables, f"{role}_plan")
+        found.update({role: own[role]} if role in own else {})
+    return found
+
+
+def _planned(variables: Variables, name: str) -> dict[str, Mapping[str, Any]]:
+    """Return the plans of a host in a registered result of ``fleet_plan``."""
+    registered = variables.get(name)
     found = registered.get("plans") if isinstance(registered, Mapping) else None
     return dict((found or {}).get(variables.get("inventory_hostname")) or {})
 

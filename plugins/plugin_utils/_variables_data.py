@@ -180,9 +180,7 @@ KEPT_FACTS = (
     "kubegpu_failure",
     "kubegpu_plans",
     "kubegpu_prometheus_failure",
-    *(f"{role}_result" for role in ROLES),
-    # The others are parts of kubegpu_plans.
-    *(f"{role}_plan" for role in ROLES if role not in (*NODE_ROLES, *AMD_ROLES)),
+    *(f"{role}_{fact}" for role in ROLES for fact in ("plan", "result")),
     # Of hosts; those without "host" are of the cluster.
     "gpu_monitoring_host_plan",
     "gpu_monitoring_host_result",

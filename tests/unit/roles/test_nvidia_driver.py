@@ -36,7 +36,7 @@ def value(name, node, *, check=False, **variables):
         {"ansible_facts": {"gpu_node": node}, "ansible_check_mode": check, **variables},
     )
     plans = plan_node(node, known, ["nvidia_driver"], Run())
-    known.update(inventory_hostname="gpu1", kubegpu_plans={"plans": {"gpu1": plans}})
+    known.update(inventory_hostname="gpu1", nvidia_driver_plan={"plans": {"gpu1": plans}})
     return Templar(loader, variables=known).template(trust_as_template("{{ " + name + " }}"))
 
 

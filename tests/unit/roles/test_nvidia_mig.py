@@ -81,18 +81,25 @@ def test_only_check_mode_tells_the_next_roles_the_planned_devices(check):
 
 def test_the_playbook_plan_predicts_with_the_layout_of_the_plan():
     predict = task("playbooks/tasks/plan_kubernetes.yml", "Predict with the MIG layout")
-    known = {
-        "inventory_hostname": "gpu1",
-        "kubegpu_plans": {"plans": {"gpu1": {"nvidia_mig": PLAN}}},
-        "nvidia_mig_result": {"changed": False, "next_devices": []},
-    }
-    assert runs(predict, **known)
-    made = template(predict["ansible.builtin.set_fact"]["nvidia_mig_result"], **known)
+
+    def mig(**registered):
+        return template(predict["vars"]["__kubegpu_mig"], inventory_hostname="gpu1", **registered)
+
+    def plans(plan):
+        return {"plans": {"gpu1": {"nvidia_mig": plan}}}
+
+    result = {"nvidia_mig_result": {"changed": False, "next_devices": []}}
+    planned = mig(kubegpu_plans=plans(PLAN), nvidia_mig_plan={})
+    assert runs(predict, __kubegpu_mig=planned)
+    made = template(
+        predict["ansible.builtin.set_fact"]["nvidia_mig_result"], __kubegpu_mig=planned, **result
+    )
     assert made == {"changed": False, "next_devices": PLAN["devices"]}
-    # A refused plan, and a host without one.
-    refused = {"plans": {"gpu1": {"nvidia_mig": {**PLAN, "change": False}}}}
-    assert not runs(predict, **{**known, "kubegpu_plans": refused})
-    assert not runs(predict, inventory_hostname="gpu1")
+    # A plan that the cluster's pods refuse, which is made after the first one, and a host without.
+    refused = {**PLAN, "change": False}
+    later = mig(kubegpu_plans=plans(PLAN), nvidia_mig_plan=plans(refused))
+    assert not runs(predict, __kubegpu_mig=later)
+    assert not runs(predict, __kubegpu_mig=mig())
 
 
 @pytest.mark.parametrize(("devices", "mode"), [([], "disabled"), (PLAN["devices"], "enabled")])

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import KEPT_FACTS
 
 ROOT = Path(__file__).parents[3]
@@ -48,8 +47,7 @@ def test_a_role_publishes_its_plan_and_its_result_and_says_so(role):
     folder = ROOT / "roles" / role
     tasks = "".join(path.read_text(encoding="utf-8") for path in folder.glob("tasks/*.yml"))
     texts = [folder / "README.md", folder / "meta" / "argument_specs.yml"]
-    planned = "kubegpu_plans" if role in PARTS else f"{role}_plan"
-    for name in (planned, f"{role}_result"):
+    for name in (f"{role}_plan", f"{role}_result"):
         assert re.search(rf"^\s+(register: {name}$|{name}:)", tasks, re.M), name
         assert name in KEPT_FACTS
         for path in texts:

@@ -347,3 +347,22 @@ def test_a_wrong_value_of_amds_toolkit_refuses_the_hosts_that_use_it():
     assert wrong_values("a", using) == [wrong]
     assert not wrong_values("a", host("amd", __kubegpu_variables=checked))
     assert not wrong_values("a", host("nvidia", __kubegpu_variables=checked))
+
+
+def test_a_plan_of_a_role_is_newer_than_that_of_the_run():
+    def result(**plans):
+        return {"plans": {"gpu1": plans}}
+
+    variables = {
+        "inventory_hostname": "gpu1",
+        "kubegpu_plans": result(nvidia_driver={"work": True}, cuda_toolkit={"work": True}),
+        "nvidia_driver_plan": result(nvidia_driver={"work": False}),
+        # With a part that was planned together with it, before the driver's role.
+        "nvidia_mig_plan": result(nvidia_driver={"work": True}, nvidia_mig={"work": False}),
+        "cuda_toolkit_plan": {"skipped": True},
+        "amd_driver_plan": {},
+    }
+    assert {name: plan["work"] for name, plan in _hosts.plans(variables).items()} == {
+        "nvidia_driver": False, "cuda_toolkit": True, "nvidia_mig": False,
+    }  # fmt: skip
+    assert _hosts.plans({"inventory_hostname": "gpu2", **{"kubegpu_plans": result()}}) == {}
