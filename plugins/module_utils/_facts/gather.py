@@ -95,8 +95,7 @@ def gather(
     :param driver_seconds: for the driver to answer.
     :param hang: how the driver hung when it was asked before; then it is not asked again.
     """
-    functions = read_functions(reader)
-    gpus = find_gpus(functions)
+    gpus = find_gpus(functions := read_functions(reader))
     system = _read_system(reader)
     kernels = read_kernels(reader, system["kernel"])
     dkms = read_dkms(reader)
@@ -137,9 +136,9 @@ def gather(
         "acceptance": read_acceptance(record),
         "driver_hang": None if hang is None else asdict(hang),
     }
-    problems = find_problems(node, nvml_error, rpm_error, _silent(functions))
-    problems += [*read_errors(reader, gpus), *runtime_problems, *_driver_trouble(reader, node)]
-    return {**node, "problems": [problem.as_problem() for problem in problems]}
+    found = find_problems(node, nvml_error, rpm_error, _silent(functions))
+    found += [*read_errors(reader, gpus), *runtime_problems, *_driver_trouble(reader, node)]
+    return {**node, "problems": [problem.as_problem() for problem in found]}
 
 
 def _silent(functions: Sequence[PciFunction]) -> list[str]:

@@ -99,8 +99,7 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
         return early
     family = FAMILIES[node["os"]["package_manager"]]
     version, why_version = _version(node, request, family)
-    refusals = _settings_refusals(node, request, version)
-    if refusals:
+    if refusals := _settings_refusals(node, request, version):
         return _refused(*refusals)
     action, packages, package_steps = _packages(node, request, version, why_version)
     obsolete, obsolete_step = _obsolete(node)

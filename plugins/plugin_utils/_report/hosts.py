@@ -167,7 +167,9 @@ def teardown_rows(
 ) -> Rows:
     """Return the teardown table after a batch; the parameters are those of :func:`result_rows`."""
     return [
-        teardown_row(host, hostvars[host], facts(hostvars[host]), reason)
+        teardown_row(
+            host, hostvars[host], facts(hostvars[host]), reason, waits=bool(stop) and reason == stop
+        )
         for host, (reason, _changed) in _endings(hosts, hostvars, batch, alive, stop).items()
     ]
 

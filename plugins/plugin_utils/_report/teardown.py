@@ -52,13 +52,19 @@ _NOTHING = "nothing of this collection is on it"
 
 
 def teardown_row(
-    name: str, variables: Mapping[str, Any], node: Mapping[str, Any] | None, reason: str = ""
+    name: str,
+    variables: Mapping[str, Any],
+    node: Mapping[str, Any] | None,
+    reason: str = "",
+    *,
+    waits: bool = False,
 ) -> dict[str, Any]:
     """Return the row of one node: what was restored, or in check mode would be, and what remains.
 
     :param variables: the variables of the host, with what the tasks registered.
     :param node: the fact ``gpu_node``; None if the node was not read.
     :param reason: why the node is not restored, or not completely; empty if it is.
+    :param waits: whether its batch was not started.
     """
     steps = list(_steps(variables))
     row = unknown_row(name, reason or _NOTHING)
@@ -68,13 +74,13 @@ def teardown_row(
         "gpus": describe_gpus(node["gpus"]) if node else [],
         "steps": steps,
         "changes": [change_text(step) for step in steps],
-        "why": [step["reason"] for step in steps] or [_see(reason) if reason else _NOTHING],
+        "why": [step["reason"] for step in steps] or [_see(waits=waits) if reason else _NOTHING],
         "open": [*([reason] if reason else []), *_open(variables)],
     }
 
 
-def _see(reason: str) -> str:
-    return "not started, see below" if reason.startswith("not started") else "see below"
+def _see(*, waits: bool) -> str:
+    return "not started, see below" if waits else "see below"
 
 
 def _steps(variables: Mapping[str, Any]) -> Iterator[Step]:

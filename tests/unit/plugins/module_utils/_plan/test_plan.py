@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_plan import gpu_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import (
@@ -18,7 +17,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import (
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Run
 from tests.unit.fixtures.driver_cases import facts
-from tests.unit.fixtures.kernel_gpus import amd_node
 from tests.unit.fixtures.node_facts import installed, node
 
 RUN = Run(controller="2.19.0", today="2026-11-28")
@@ -99,11 +97,3 @@ def test_pods_that_are_drained_are_no_reason_against_a_layout(drains, kept):
     assert in_cluster("gpu2", answer, drains=drains) == {}
     failed = {"cause": "It does not answer.", "evidence": "Seen."}
     assert in_cluster("gpu1", failed, drains=drains) == {"error": "It does not answer. Seen."}
-
-
-def test_the_filter_plans_the_parts_of_a_node():
-    assert list(gpu_plan(installed())) == ["nvidia_driver", "nvidia_container_toolkit"]
-    assert list(gpu_plan(installed(), {"nvidia_mig_config": "all-balanced"})) == NVIDIA
-    assert list(gpu_plan(amd_node(), {"amd_driver_enabled": True})) == ["amd_driver"]
-    assert gpu_plan(node(gpus=[])) == {}
-    assert list(gpu_plan(installed(), parts=["nvidia_container_toolkit"])) == NVIDIA[3:]
