@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -25,7 +25,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import (
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Plan, Run
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refusal
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables import HostVariables
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables import (
+    HostVariables,
+    play_names,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
     OTHER_FORM,
     facts,
@@ -40,11 +43,23 @@ _OPTIONS = {
     "parts": {"type": "list", "elements": "str", "choices": [*PARTS]},
     "cluster": {"type": "dict", "default": {}},
 }
+_DRIVER = "nvidia_driver"
 _LICENCE = "nvidia_driver_licence"
 # Whether pods that use GPUs leave the node before its layout changes.
 _DRAINS = "__kubegpu_drains"
 
 Variables = Mapping[str, Any]
+
+
+def needs_token(values: Variables) -> bool:
+    """Return whether the plan of the driver depends on the token of a licence."""
+    licence = values.get(_LICENCE)
+    return (
+        isinstance(licence, Mapping)
+        and bool(licence.get("token_path"))
+        and "token_sha256" not in licence
+        and values.get("nvidia_driver_state") != "absent"
+    )
 
 
 class ActionModule(ActionBase):
@@ -73,7 +88,7 @@ class ActionModule(ActionBase):
             planned = self._plan(own, self._given, options["parts"], plans(self._given))
             result["plans"] = {own: planned}
             return result
-        hosts = HostVariables(self._given)
+        hosts = HostVariables(self._given, play_names(self._task))
         result["plans"] = {}
         for host in options["hosts"]:
             every = hosts.every(host)
@@ -90,14 +105,13 @@ class ActionModule(ActionBase):
     ) -> dict[str, Plan]:
         """Return the plans of a host. What is wrong with it is a plan that refuses it."""
         error = refusal(host, variables.get("ansible_facts"))
-        values, wrong = self._values(variables, PARTS)
-        parts = planned_parts({**variables, **values}) if asked is None else asked
         if error is not None:
-            return refuse(parts, error)
-        try:
-            self._read_token(variables, values)
-        except InputError as missing:
-            wrong[_LICENCE] = missing
+            # Templates of its variables would read its facts.
+            return refuse(asked or PARTS, error)
+        values, wrong = self._values(variables, asked or PARTS)
+        parts = planned_parts({**variables, **values}) if asked is None else asked
+        if _DRIVER in parts and needs_token(values):
+            self._read_token(variables, values, wrong)
         node = facts(variables) or {}
         try:
             return plan_node(node, values, parts, self._run(host, variables), earlier, wrong)
@@ -108,7 +122,7 @@ class ActionModule(ActionBase):
             return refuse(parts, InputError(cause, next_step=step))
 
     def _values(
-        self, variables: Variables, parts: Mapping[str, Any]
+        self, variables: Variables, parts: Iterable[str]
     ) -> tuple[dict[str, Any], dict[str, InputError]]:
         """Return the values of the variables that plans depend on, and those without a value."""
         templar = self._templar
@@ -124,22 +138,27 @@ class ActionModule(ActionBase):
                 wrong[name] = InputError(f"{name} has no value.", evidence=evidence, next_step=step)
         return values, wrong
 
-    def _read_token(self, variables: Variables, values: dict[str, Any]) -> None:
-        """Add the checksum of the licence's token: by it a plan sees whether the node has it.
-
-        :raises InputError: the token is not on the controller.
-        """
-        licence = values.get(_LICENCE)
-        if not isinstance(licence, Mapping) or "token_sha256" in licence:
-            return
-        path = str(licence.get("token_path") or "")
-        if path:
-            found = find_file(f"{_LICENCE}.token_path", path, variables, self._search)
+    def _read_token(
+        self, variables: Variables, values: dict[str, Any], wrong: dict[str, InputError]
+    ) -> None:
+        """Add the checksum of the licence's token: by it a plan sees whether the node has it."""
+        option, licence = f"{_LICENCE}.token_path", values[_LICENCE]
+        try:
+            found = find_file(option, str(licence["token_path"]), variables, self._search)
             if found not in self._digests:
                 # Ansible decrypts a file of its vault.
                 text = self._loader.get_text_file_contents(found)
-                self._digests[found] = hashlib.sha256(text.encode()).hexdigest()
+                data = text.encode(errors="surrogateescape")
+                self._digests[found] = hashlib.sha256(data).hexdigest()
             values[_LICENCE] = {**licence, "token_sha256": self._digests[found]}
+        except InputError as missing:
+            wrong[_LICENCE] = missing
+        except (AnsibleError, OSError, ValueError) as error:
+            wrong[_LICENCE] = InputError(
+                f"{option}: the token cannot be read.",
+                evidence=str(error).partition("\n")[0],
+                next_step="Check the file, and the password of the vault if it is encrypted.",
+            )
 
     def _search(self, path: str) -> str:
         """Return a file of the controller that Ansible finds."""

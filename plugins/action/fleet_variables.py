@@ -27,7 +27,10 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths im
     wrong_inputs,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refused_facts
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables import HostVariables
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables import (
+    HostVariables,
+    play_names,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_options
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     known_names,
@@ -132,7 +135,7 @@ class _Hosts:
         self._seen: set[str] = set()
         self._cache: dict[str, list[dict[str, Any]]] = {}
         self._checked = _checked(PLAYBOOK_VARIABLES)
-        self._variables = HostVariables(variables)
+        self._variables = HostVariables(variables, play_names(action._task))
         self.play = prefixed(self._variables.of_play)
         self._specify(self.play)
 

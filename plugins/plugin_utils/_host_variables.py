@@ -6,23 +6,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+
+def play_names(task: Any) -> list[str]:
+    """Return the names of the variables of a task's play."""
+    parent = task._parent
+    while parent is not None and getattr(parent, "_play", None) is None:
+        parent = getattr(parent, "_parent", None)
+    return [] if parent is None else list(parent._play.get_vars())
 
 
 class HostVariables:
     """Variables of hosts, with those of the play, which are missing from ``hostvars``.
 
     :param variables: those of the task.
+    :param play: names of variables of the play. They count for each host, also where the host of
+        the task has the same value.
     """
 
-    def __init__(self, variables: Mapping[str, Any]) -> None:
+    def __init__(self, variables: Mapping[str, Any], play: Collection[str] = ()) -> None:
         self._hostvars = variables["hostvars"]
         own = self._hostvars.raw_get(variables["inventory_hostname"])
         self.of_play = {
             name: value
             for name, value in variables.items()
-            if name not in own or own[name] != value
+            if name in play or name not in own or own[name] != value
         }
 
     def own(self, host: str) -> Mapping[str, Any]:

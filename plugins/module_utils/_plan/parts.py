@@ -39,7 +39,7 @@ TOOLKIT_BACK = "__kubegpu_toolkit_back"
 _RESULT = "nvidia_driver_result"
 
 
-def _is_set(node: Node, variable: str, *, default: bool = False) -> bool:
+def is_set(node: Node, variable: str, *, default: bool = False) -> bool:
     """Return whether a boolean variable is true.
 
     :raises InputError: it is no boolean.
@@ -60,9 +60,7 @@ def _next_driver(node: Node) -> Mapping[str, Any]:
 
 
 def _plan_driver(node: Node, options: dict[str, Any]) -> Plan:
-    if not _is_set(node, "nvidia_driver_enabled", default=True):
-        return {}
-    if _is_set(node, DRIVER_BACK):
+    if is_set(node, DRIVER_BACK):
         options.update(version="previous", branch="auto")
     options.update(controller=node.run.controller, today=node.run.today)
     request, tables = driver_options.read_options(options)
@@ -70,7 +68,7 @@ def _plan_driver(node: Node, options: dict[str, Any]) -> Plan:
 
 
 def _driver_json(node: Node, plan: DriverPlan, state: str) -> Plan:
-    reboots = _is_set(node, "nvidia_driver_reboot") and plan.reboot["required"]
+    reboots = is_set(node, "nvidia_driver_reboot") and plan.reboot["required"]
     left = state == "absent" and bool(_own_repositories(node))
     loaded = node.facts["driver"]["loaded"] or ""
     return {
@@ -98,7 +96,7 @@ def _plan_mig(node: Node, options: dict[str, Any]) -> Plan:
     options["driver_version"] = _next_driver(node).get("next_driver") or ""
     request = mig_options.read_options(options)
     plan = plan_mig(node.facts, request, cluster=node.run.cluster).to_json()
-    reboots = _is_set(node, "nvidia_mig_reboot") and plan["reboot_reason"] != ""
+    reboots = is_set(node, "nvidia_mig_reboot") and plan["reboot_reason"] != ""
     return {**plan, "work": plan["change"] or plan["action"] == "refuse" or reboots}
 
 
@@ -172,6 +170,7 @@ PARTS: Mapping[str, Part] = {
         _plan_driver,
         _refused_driver,
         internal=("controller", "today"),
+        switch="nvidia_driver_enabled",
         others=("nvidia_driver_enabled", "nvidia_driver_reboot", DRIVER_BACK),
     ),
     "nvidia_mig": Part(
@@ -200,11 +199,13 @@ PARTS: Mapping[str, Part] = {
         _plan_amd_driver,
         lambda error: amd_driver.AmdDriverPlan.refused(error).to_json(),
         internal=("controller",),
+        others=("amd_driver_enabled",),
     ),
     "amd_container_toolkit": Part(
         amd_toolkit.ARGUMENTS,
         _plan_amd_toolkit,
         lambda error: amd_toolkit.AmdToolkitPlan.refused(error).to_json(),
         internal=("controller", "driver_planned"),
+        others=("amd_container_toolkit_enabled",),
     ),
 }

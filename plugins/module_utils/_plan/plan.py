@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.options import REPOSITORY_KEYS, wrong_argument
-from .parts import PARTS
+from .parts import PARTS, is_set
 from .types import Facts, Node, Plan, Run
 
 _NO_FACT = (
@@ -82,6 +82,8 @@ def _plan(name: str, node: Node, wrong: Mapping[str, InputError]) -> Plan:
     part = PARTS[name]
     error = next((wrong[one] for one in sorted(_names(name)) if one in wrong), None)
     try:
+        if part.switch and part.switch not in wrong and not is_set(node, part.switch, default=True):
+            return {}
         if error is not None:
             raise error
         return part.plan(node, _options(name, part.arguments.keys() - set(part.internal), node))

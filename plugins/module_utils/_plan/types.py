@@ -57,6 +57,7 @@ class Part:
     :param plan: returns the plan for the options.
     :param refused: returns the plan of a wrong value.
     :param internal: the options that no variable sets.
+    :param switch: the variable with which there is nothing to plan; empty if there is none.
     :param others: further variables that the plan depends on.
     """
 
@@ -64,4 +65,5 @@ class Part:
     plan: Callable[[Node, dict[str, Any]], Plan]
     refused: Callable[[InputError], Plan]
     internal: Collection[str] = ()
+    switch: str = ""
     others: Collection[str] = ()

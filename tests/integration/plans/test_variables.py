@@ -146,3 +146,34 @@ def test_a_wrong_value_of_a_playbook_stops_before_any_node_is_asked(tmp_path, wr
     assert run.status == 2 and said in words(run), run.screen
     assert "geheim17" not in run.screen
     assert "No node was touched." in run.screen and "Read the node]" not in run.screen
+
+
+def test_what_switches_a_part_off_comes_before_what_is_wrong_with_it(tmp_path):
+    run = plan(
+        tmp_path,
+        own={
+            "a": {"nvidia_driver_enabled": False, "nvidia_driver_version": "{{ of_the_site }}"},
+            "b": {
+                "nvidia_driver_enabled": False,
+                "nvidia_driver_licence": {"token_path": "files/none.tok"},
+            },
+        },
+    )
+    rows = run.rows
+    assert [rows[name]["action"] for name in "abc"] == ["change", "change", "change"], run.screen
+
+
+def test_a_token_that_cannot_be_read_costs_its_host_only(tmp_path):
+    token = tmp_path / "token.tok"
+    token.write_text("$ANSIBLE_VAULT;1.1;AES256\n6162\n")
+    run = plan(tmp_path, own={"b": {"nvidia_driver_licence": {"token_path": str(token)}}})
+    assert run.status == 0, run.screen
+    assert [run.rows[name]["action"] for name in "abc"] == ["change", "refuse", "change"]
+    assert "the token cannot be read" in " ".join(run.rows["b"]["driver"]["reasons"])
+
+
+def test_a_part_that_a_template_enables_is_planned(tmp_path):
+    fleet = {"mi300": MACHINES["mi300x8"]}
+    own = {"mi300": {"amd_driver_enabled": "{{ 1 == 1 }}"}}
+    run = playbook.run(machines.write(tmp_path, fleet, own), "kubegpu.nodes.plan")
+    assert "AMD driver" in run.rows["mi300"], run.screen

@@ -68,3 +68,16 @@ def test_whatever_restarts_containerd_is_held_back(name):
     tasks = yaml.safe_load((ROLE / "tasks" / f"{name}.yml").read_text(encoding="utf-8"))
     held = [task.get("throttle") for task in tasks if "kubegpu.nodes.containerd_runtime" in task]
     assert held == [AT_ONCE]
+
+
+@pytest.mark.parametrize("own", [None, {}])
+def test_the_playbook_plan_queries_runtimes_by_the_plan_of_the_run(own):
+    """It imports the tasks of the runtimes without the role's own plan."""
+    loader = DataLoader()
+    known = loader.load_from_file(str(ROLE / "vars" / "main.yml"), trusted_as_template=True)
+    known["inventory_hostname"] = "gpu1"
+    known["kubegpu_plans"] = {"plans": {"gpu1": {"nvidia_container_toolkit": {"docker": True}}}}
+    if own is not None:
+        known["nvidia_container_toolkit_plan"] = own
+    text = trust_as_template("{{ __nvidia_container_toolkit_plan.docker }}")
+    assert Templar(loader, variables=known).template(text) is True
