@@ -54,13 +54,16 @@ _QUOTED_OPTION = re.compile(
     r"""("--?[\w.-]+"|'--?[\w.-]+')([ \t]*,[ \t]*)("[^"]*(?:"|\Z)|'[^']*(?:'|\Z))"""
 )
 _HEADER_LINE = re.compile(
-    r"(?i)(?<![\w-])([a-z-]*authorization|(?:set-)?cookie)(:[ \t]*)([^\s][^\n]*)"
+    r"(?i)(?<![\w-])([a-z-]*authorization|(?:set-)?cookie|[a-z-]*api-key)(:[ \t]*)([^\s][^\n]*)"
 )
 _BEARER = re.compile(r"(?i)(?<!\w)bearer [\w.~+/=-]{20,}")
-# A JSON Web Token (RFC 7519: parts in base64url, the first one begins with {"), and a key of NGC.
+# A JSON Web Token (RFC 7519: parts in base64url, the first one begins with {"), and keys of NGC,
+# GitHub, GitLab and Hugging Face.
 _TOKEN = re.compile(
-    r"(?:(?<![\w-])|(?<=\\[nrt]))(?:eyJ[\w-]{8,}(?:\.[\w-]+){1,4}\.?|nvapi-[\w-]{20,})"
+    r"(?:(?<![\w-])|(?<=\\[nrt]))(?:eyJ[\w-]{8,}(?:\.[\w-]+){1,4}\.?|nvapi-[\w-]{20,}"
+    r"|gh[opsru]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{20,}|hf_[A-Za-z0-9]{20,})"
 )
+_TOKENS = ("eyJ", "nvapi-", "gh", "glpat-", "hf_")
 
 # USER:PASSWORD after curl's option. Two numbers are user and group, as docker run has them.
 _USER_OPTIONS = frozenset({"-u", "-U", "--user", "--proxy-user"})
@@ -216,7 +219,7 @@ def redact(text: str, whole: bool = False) -> str:
         text = _LOGIN.sub(rf"\g<1>{MARK}", text)
     if "bearer" in small:
         text = _BEARER.sub(f"Bearer {MARK}", text)
-    return _TOKEN.sub(MARK, text) if "eyJ" in text or "nvapi-" in text else text
+    return _TOKEN.sub(MARK, text) if any(one in text for one in _TOKENS) else text
 
 
 def may_name_secret(text: str) -> bool:

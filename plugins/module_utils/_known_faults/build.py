@@ -59,6 +59,16 @@ _OLDER = (
 )
 _NO_SPACE = re.compile(r"No space left on device")
 
+# Folders of modules that DKMS builds, and the names of those for GPUs.
+_MODULES = re.compile(r"/var/lib/dkms/([\w.+-]{1,80})/")
+_OF_GPUS = re.compile(r"nvidia|amd|i915|intel|xe\b")
+
+
+def is_foreign(text: str) -> bool:
+    """Return whether DKMS builds in the text modules of other devices only."""
+    names = _MODULES.findall(text)
+    return bool(names) and not any(_OF_GPUS.search(name.lower()) for name in names)
+
 
 def not_built(evidence: Evidence) -> bool:
     return any(

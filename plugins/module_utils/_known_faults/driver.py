@@ -82,7 +82,7 @@ def mok_steps(os_id: str, key: str | None, enrolled: bool | None) -> str:
     default = "/var/lib/dkms/mok.pub" if os_id == "debian" else "/var/lib/shim-signed/mok/MOK.der"
     if os_id not in ("debian", "ubuntu"):
         default = "/var/lib/dkms/mok.pub"
-    make = "" if key else " (update-secureboot-policy --new-key makes it on Ubuntu)"
+    make = "" if key else " (Ubuntu makes it by update-secureboot-policy with the option --new-key)"
     return (
         f"1. mokutil --import {key or default}{make}, and choose a password. 2. Reboot with "
         "the console in sight: in the blue screen 'Perform MOK management' choose Enroll MOK, "

@@ -16,7 +16,7 @@ from .._core.finding import POSSIBLE, Finding
 from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
-from .build import explain_log, missing_headers
+from .build import explain_log, is_foreign, missing_headers
 from .codes import BUILD_FAILED, GPU_UNSUPPORTED, MISMATCH, NO_HEADERS
 from .common import missing_licence
 from .decide import decided, possible
@@ -66,20 +66,35 @@ def explain(
     documents += of_smi(text)
     text = read(text) + told
     facts = facts or {}
-    findings: dict[str, Finding] = {}
+    findings: list[Finding] = []
     known = seen or {}
     # Of the general messages of one program only the first counts.
     contexts: set[str] = set()
-    matched = all_matches(text, FAILURES, lambda row: holds(row.when, facts, known) is not False)
+    foreign = is_foreign(text)
+
+    def applies(row: Rule) -> bool:
+        if foreign and row.code == BUILD_FAILED:
+            return False
+        return holds(row.when, facts, known) is not False
+
+    matched = all_matches(text, FAILURES, applies)
     for row, match, others in decided(uncovered(matched), facts, known):
         if (row.last_resort and documents) or row.context in contexts:
             continue
         contexts |= {row.context} - {""}
         one = with_covered(_finding(row, match, text, facts, data), row, matched)
         one = one if one.severity else replace(one, severity=row.severity)
-        findings.setdefault(one.code, possible(one, others) if others else one)
+        if _is_new(one, findings):
+            findings.append(possible(one, others) if others else one)
     # What is in a document follows from what a line of it names.
-    return [*findings.values(), *(one for one in documents if one.code not in findings)]
+    codes = {one.code for one in findings}
+    return [*findings, *(one for one in documents if one.code not in codes)]
+
+
+def _is_new(one: Finding, findings: Sequence[Finding]) -> bool:
+    """Return whether nothing of the kind was found, or of other GPUs only."""
+    gpus = [other.subject.gpu for other in findings if other.code == one.code]
+    return not gpus or (bool(one.subject.gpu) and "" not in gpus and one.subject.gpu not in gpus)
 
 
 def successes(text: str) -> list[Finding]:

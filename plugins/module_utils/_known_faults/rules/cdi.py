@@ -36,7 +36,8 @@ def _too_new(before: str, engine: str, when: str) -> Rule:
     """
     return Rule(
         "cdi_version",
-        rf"{before}unresolvable CDI devices?\s{{1,4}}(?P<device>nvidia\.com/[\w./=:-]{{0,200}}\w)",
+        rf"{before}unresolvable CDI devices?\s{{1,4}}"
+        r"(?P<device>nvidia\.com/(?!pgpu)[\w./=:-]{0,200}\w)",
         engine,
         "The container engine is too old for the CDI specification of {device}: it does not read "
         "a specification of that version, and knows none of its devices.",

@@ -33,7 +33,7 @@ GENERAL = (
     *CUDA,
     Rule(
         "docker_no_gpu_driver",
-        r"could not select device driver \W{0,16}(?:cdi)?\W{0,16} with capabilities"
+        r"could not select device driver \W{0,16} with capabilities"
         # Docker 29 says it where NVIDIA's driver was not registered when dockerd started.
         r"|failed to discover GPU vendor from CDI: no known GPU vendor found",
         "docker run --gpus, or --device nvidia.com/gpu",
@@ -306,7 +306,7 @@ GENERAL = (
     ),
     Rule(
         "cdi_device_unknown",
-        r"unresolvable CDI devices?\s+(?P<device>[\w./=:-]+\w)",
+        r"unresolvable CDI devices?\s+(?P<device>(?!nvidia\.com/pgpu)[\w./=:-]+\w)",
         "the nvidia runtime, containerd or dockerd",
         "The container engine finds the device {device} in no CDI specification: there is none, or "
         "it was made for other GPUs or another driver.",
@@ -429,7 +429,8 @@ GENERAL = (
     ),
     Rule(
         "gpu_lost",
-        r"GPU is lost|fallen off the bus|Unable to determine the device handle for GPU|\bXid=79\b",
+        r"GPU is lost|\b(?:GPU|NVRM|Xid)\b[^\n]{0,120}fallen off the bus|\bXid=79\b"
+        r"|Unable to determine the device handle for GPU[^\n]{0,60}(?:Unknown Error|is lost)",
         "nvidia-smi, the kernel's log (Xid 79)",
         "A GPU does not answer on the bus any more.",
         REBOOT_STEP,

@@ -101,7 +101,7 @@ DEVICE_PLUGINS = (
     ),
     Rule(
         "insufficient_gpu",
-        r"(?:(?<!\d)(?P<count>\d{1,9}) )?Insufficient (?P<resource>(?:[\w-]+\.)+com/[\w.-]+)",
+        r"(?:(?<!\d)(?P<count>\d{1,9}) )?Insufficient (?P<resource>(?:[\w-]+\.)+com/[\w.-]*\w)",
         "the scheduler, in a pod's events",
         "No node has {resource} to spare: all are taken, or no device plugin offers any.",
         "Compare capacity, allocatable and what pods have: kubegpu.nodes.verify says which of the "

@@ -126,6 +126,8 @@ XID_RULES = (
         "0x00000004 0x00000000 0x00000000 0x00000000 0x00000000)",
         "github.com/NVIDIA/NVSentinel/issues/1357",
         _CASES_READ,
+        # Other errors on NVLink need a reboot.
+        fix="start the program again",
         severity=WARNING,
     ),
     _xid(

@@ -200,3 +200,33 @@ def test_a_file_that_is_not_read(tmp_path):
         os.truncate(file.fileno(), 65 << 20)
     with pytest.raises(AnsibleActionFail, match=r"has 65 MiB, and 64 MiB are read at most"):
         explained(file=str(large))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Modules of other devices that DKMS builds, and other devices of the bus.
+        "Error! Bad return status for module build on kernel: 6.8.0-31-generic (x86_64)\n"
+        "Consult /var/lib/dkms/r8168/8.055.00/build/make.log for more information.",
+        "eth0: NIC has fallen off the bus",
+        # Whole GPUs for virtual machines: their specification is not of nvidia-ctk.
+        "CDI device injection failed: unresolvable CDI devices nvidia.com/pgpu=vfio1",
+        # Docker's own switch of CDI, and not the toolkit.
+        'could not select device driver "cdi" with capabilities: [[gpu]].',
+    ],
+)
+def test_advice_that_would_not_help_is_not_given(text):
+    assert gpu_explain(text) == []
+
+
+def test_the_fix_of_an_error_that_is_not_fatal_is_no_reboot():
+    (found,) = gpu_explain("NVRM: Xid (PCI:0000:c5:00): 145, RLW_RXPIPE Nonfatal XC1 i0 Link 17")
+    assert (found["severity"], found["fix"]) == ("warning", "start the program again")
+
+
+def test_advice_keeps_its_words():
+    """What looks like an option with a secret is not covered in texts of this collection."""
+    facts = {**node(secure_boot=True), "os": {**node()["os"], "id": "ubuntu"}}
+    text = "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"
+    (found,) = gpu_explain(text, facts)
+    assert "***" not in found["next_step"]
