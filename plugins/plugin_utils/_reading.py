@@ -93,7 +93,8 @@ def is_lost(variables: Variables) -> bool:
 
 def read_failure(variables: Variables) -> str:
     """Return the message of a failed read, whose first line is the cause; empty otherwise."""
-    return str(_ending(variables).get("msg") or "").strip() if is_lost(variables) else ""
+    text = str(_ending(variables).get("msg") or "").strip()
+    return of_task(text) if is_lost(variables) else ""
 
 
 def read_parts(variables: Variables) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def test_a_report_of_all_hosts_and_a_second_one(nodes, tmp_path):
     log = {"what": "kernel log", "why": "{{ 7*7 }} is not a number"}
     assert log in found["gpu1"]["unseen"]
     assert {"what": "layers", "why": "It did not build.\nSeen: gcc"} in found["gpu3"]["unseen"]
-    assert found["gone1"]["unseen"] == [{"what": "the node", "why": "it could not be read"}]
+    assert found["gone1"]["unseen"] == [{"what": "the node", "why": "No route to host"}]
     assert any(one["change"].startswith("driver") for one in found["gpu2"]["decisions"])
     assert report["summary"]["sentence"] in run.words()
     page = (folder / "report.html").read_text(encoding="utf-8")
