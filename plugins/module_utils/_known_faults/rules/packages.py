@@ -231,8 +231,9 @@ PACKAGES = (
     ),
     Rule(
         "repository_certificate",
+        # Not every self-signed certificate: DKMS makes one to sign kernel modules, and says it.
         r"certificate verif|SSL certificate problem|certificate is NOT trusted"
-        r"|self.signed certificate|peer certificate",
+        r"|self.signed certificate (?:in certificate chain|encountered)|peer certificate",
         _MANAGER,
         "The certificate of a repository's server is not accepted.",
         "Give the certificate authority by ca_file, or correct the server's certificate.",

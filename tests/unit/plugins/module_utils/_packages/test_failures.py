@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.access import Barrier
@@ -18,6 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.failures i
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.obstacles import Obstacle
 
 GIB = 1 << 30
+EVIDENCE = Path(__file__).parents[3] / "fixtures" / "driver_evidence"
 INITRAMFS = """\
 Setting up linux-image-6.1.0-40-amd64 (6.1.153-1) ...
 update-initramfs: Generating /boot/initrd.img-6.1.0-40-amd64
@@ -104,6 +107,26 @@ def test_failures_are_explained(words, cause):
     assert cause in error.cause
     assert error.evidence.splitlines()[-1].strip() in words
     assert error.next_step
+
+
+def test_what_a_failing_build_prints_besides_is_not_its_cause():
+    """DKMS makes a self-signed certificate for its key: recorded on Debian 13."""
+    output = (EVIDENCE / "debian13-nvidia-open-550.163.01-apt.txt").read_text(encoding="utf-8")
+    assert "self signed certificate" in output
+    assert explain(output, "The set").code == "package_script_failed"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Curl error (60): SSL peer certificate or SSH remote key was not OK for https://m/x "
+        "[SSL certificate problem: self-signed certificate]",
+        "certificate verify failed: self-signed certificate in certificate chain (_ssl.c:1028)",
+        "ERROR: cannot verify m's certificate:  Self-signed certificate encountered.",
+    ],
+)
+def test_a_certificate_of_a_repository_is_one(words):
+    assert explain(words, "The set").code == "repository_certificate"
 
 
 def test_the_file_for_which_there_is_no_space_is_named():
