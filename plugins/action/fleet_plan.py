@@ -24,6 +24,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import (
     variables_of,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Plan, Run
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
+    HostValues,
+    missing_runfiles,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refusal
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables import (
     HostVariables,
@@ -114,7 +118,11 @@ class ActionModule(ActionBase):
             self._read_token(variables, values, wrong)
         node = facts(variables) or {}
         try:
-            return plan_node(node, values, parts, self._run(host, variables), earlier, wrong)
+            planned = plan_node(node, values, parts, self._run(host, variables), earlier, wrong)
+            host_values = HostValues((), {}, variables.get("inventory_dir"))
+            for part, missing in missing_runfiles(planned, host_values, self._search).items():
+                planned[part] = PARTS[part].refused(missing)
+            return planned
         except OTHER_FORM as fault:
             # One host costs itself only.
             cause = f"The host cannot be planned: {type(fault).__name__}: {fault}."

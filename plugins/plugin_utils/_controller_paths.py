@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,27 +149,38 @@ def _inputs(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             if path and boolean(repository.get("manage", True), strict=False):
                 yield role, f"{role}_repository.key_file", str(path)
     if _uses("nvidia_driver", values):
-        licence, runfile = values.get("nvidia_driver_licence"), values.get("nvidia_driver_runfile")
+        licence = values.get("nvidia_driver_licence")
         if isinstance(licence, Mapping) and licence.get("token_path"):
             yield "nvidia_driver", "nvidia_driver_licence.token_path", str(licence["token_path"])
-        yield from _runfile("nvidia_driver", "nvidia_driver_runfile", runfile)
-    runfiles = values.get("cuda_toolkit_runfiles")
-    if _uses("cuda_toolkit", values) and isinstance(runfiles, Mapping):
-        for version in _wanted(values.get("cuda_toolkit_versions"), runfiles):
-            name = f"cuda_toolkit_runfiles[{version!r}]"
-            yield from _runfile("cuda_toolkit", name, runfiles[version])
 
 
-def _wanted(versions: object, runfiles: Mapping[str, Any]) -> Sequence[str]:
-    wanted = [str(one) for one in versions] if isinstance(versions, (list, tuple)) else []
-    return [one for one in runfiles if str(one) in wanted]
+def missing_runfiles(
+    plans: Mapping[str, Mapping[str, Any]], host: HostValues, search: Search
+) -> dict[str, InputError]:
+    """Return the parts whose plan runs a file that the controller does not have.
+
+    A node that has the version needs no file, so that this is known with its plan only.
+
+    :param plans: by the name of the role.
+    """
+    found = {}
+    for part, option, path in _planned_runfiles(plans):
+        for error in _missing(option, path, host, search):
+            found.setdefault(part, error)
+    return found
 
 
-def _runfile(role: str, option: str, runfile: object) -> Iterator[tuple[str, str, str]]:
-    if not isinstance(runfile, Mapping) or boolean(runfile.get("remote", False), strict=False):
-        return
-    if runfile.get("path"):
-        yield role, f"{option}.path", str(runfile["path"])
+def _planned_runfiles(
+    plans: Mapping[str, Mapping[str, Any]],
+) -> Iterator[tuple[str, str, str]]:
+    """Return part, option and path of each file of the controller that a plan runs."""
+    driver = plans.get("nvidia_driver", {}).get("runfile") or {}
+    if driver.get("path") and not driver.get("remote"):
+        yield "nvidia_driver", "nvidia_driver_runfile.path", str(driver["path"])
+    for one in plans.get("cuda_toolkit", {}).get("runfiles") or ():
+        if one["file"] and not one["remote"]:
+            option = f"cuda_toolkit_runfiles[{one['version']!r}].path"
+            yield "cuda_toolkit", option, str(one["file"])
 
 
 def _uses(role: str, values: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,14 +86,28 @@ class _Deadline:
             process.kill()
 
 
+def _leave_terminal() -> None:
+    """Give the programs that this process starts an empty standard input.
+
+    Without pipelining, Ansible's ssh runs a module on a terminal. timeout(1) makes a command a
+    background process, and one that reads the terminal is then stopped until its time is over
+    (seen with ``ctr run``). The module's own arguments are read by now.
+    """
+    if os.isatty(0):
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+
+
 def module_runner(module: AnsibleModule) -> Runner:
     """Return a callable that runs commands on the module's node, in the C locale.
 
     It is called as ``runner(argv, timeout=60, environment={})``, with the time limit in seconds,
     and returns a :class:`Result` for failed commands, too. Programs are those of folders that only
-    root can change.
+    root can change. They read nothing: see :func:`_leave_terminal`.
     """
     clean_environment(module.warn)
+    _leave_terminal()
 
     def run(
         argv: Sequence[str], timeout: int = 60, environment: Mapping[str, str] | None = None

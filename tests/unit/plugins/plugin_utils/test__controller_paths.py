@@ -17,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths im
     HostValues,
     check_outputs,
     find_outputs,
+    missing_runfiles,
     wrong_hooks,
     wrong_inputs,
 )
@@ -81,11 +82,6 @@ def test_a_path_is_refused_by_the_variable_that_is_set(tmp_path, name):
 
 FILES = {
     "nvidia_driver_licence.token_path": {"nvidia_driver_licence": {"token_path": "files/x"}},
-    "nvidia_driver_runfile.path": {"nvidia_driver_runfile": {"path": "files/x"}},
-    "cuda_toolkit_runfiles['12.8'].path": {
-        "cuda_toolkit_versions": ["12.8"],
-        "cuda_toolkit_runfiles": {"12.8": {"path": "files/x"}, "11.0": {"path": "files/y"}},
-    },
     **{
         f"{role}_repository.key_file": {
             f"{role}_enabled": True, f"{role}_repository": {"key_file": "files/x"},
@@ -116,7 +112,7 @@ def test_a_file_is_found_by_the_inventory_or_its_host_is_refused(tmp_path, optio
         {},
         {"nvidia_driver_enabled": False, **FILES["nvidia_driver_licence.token_path"]},
         {"nvidia_driver_state": "absent", **FILES["nvidia_driver_licence.token_path"]},
-        {"nvidia_driver_runfile": {"path": "/on/the/node.run", "remote": True}},
+        {"nvidia_driver_runfile": {"path": "files/x"}},
         {"nvidia_driver_repository": {"key_file": "files/x", "manage": False}},
         {"gpu_monitoring_repository": {"key_file": "files/x"}},
         {"nvidia_driver_licence": "text", "nvidia_driver_runfile": 5, "cuda_toolkit_runfiles": []},
@@ -124,6 +120,36 @@ def test_a_file_is_found_by_the_inventory_or_its_host_is_refused(tmp_path, optio
 )
 def test_a_file_that_nothing_reads_may_be_missing(values):
     assert wrong_inputs(host(**values), search) == []
+
+
+PLANNED = {
+    "nvidia_driver_runfile.path": {"nvidia_driver": {"runfile": {"path": "files/x"}}},
+    "cuda_toolkit_runfiles['12.8'].path": {
+        "cuda_toolkit": {"runfiles": [{"version": "12.8", "file": "files/x", "remote": False}]},
+    },
+}
+
+
+@pytest.mark.parametrize("option", PLANNED)
+def test_a_runfile_that_a_plan_runs_is_found_or_the_part_is_refused(tmp_path, option, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    of = host(folder=str(tmp_path / "inventory"))
+    ((part, missing),) = missing_runfiles(PLANNED[option], of, search).items()
+    assert part in PLANNED[option] and str(missing).startswith(f"{option}: files/x is not on")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "x").write_text("x")
+    assert missing_runfiles(PLANNED[option], of, search) == {}
+
+
+def test_a_runfile_that_no_plan_runs_may_be_missing():
+    url = {"version": "12.8", "file": None, "remote": False}
+    for plans in (
+        {"nvidia_driver": {"runfile": None}, "cuda_toolkit": {"runfiles": []}},
+        {"nvidia_driver": {}},
+        {"nvidia_driver": {"runfile": {"path": "/on/the/node.run", "remote": True}}},
+        {"cuda_toolkit": {"runfiles": [url]}},
+    ):
+        assert missing_runfiles(plans, host(), search) == {}
 
 
 def test_missing_hooks_are_told_once():

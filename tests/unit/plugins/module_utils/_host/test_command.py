@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
+import sys
 import threading
 import time
 
@@ -19,6 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import
     Result,
     module_runner,
 )
+from tests.tools.environments import collections
 
 
 @pytest.fixture
@@ -48,6 +51,37 @@ def test_arguments_are_not_for_a_shell(run):
 
 def test_command_that_hangs_is_ended(run):
     assert run(["sleep", "20"], timeout=1).rc == TIMED_OUT
+
+
+ON_A_TERMINAL = """
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+
+with patch_module_args({}):
+    answer = module_runner(AnsibleModule(argument_spec={}))(["cat"], timeout=10)
+print("rc", answer.rc, repr(answer.stdout), flush=True)
+"""
+
+
+def test_a_command_that_reads_is_not_stopped_on_a_terminal():
+    """Without pipelining ssh gives a module a terminal, and timeout(1) puts its command behind."""
+    environment = {**os.environ, "PYTHONPATH": str(collections())}
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(sys.executable, [sys.executable, "-c", ON_A_TERMINAL], environment)
+    shown = b""
+    while True:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # Linux: the other side was closed.
+            break
+        if not part:
+            break
+        shown += part
+    os.close(terminal)
+    os.waitpid(child, 0)
+    assert b"rc 0 ''" in shown, shown
 
 
 @pytest.fixture
