@@ -276,17 +276,17 @@ def test_a_relative_path_of_a_person_begins_at_the_inventory(nodes):
         row["node"]: row for row in json.loads((nodes.folder / "kubegpu-plan.json").read_text())
     }
     assert rows["good"]["action"] == "change"
-    for name, option, file, why in (
-        ("bad", "nvidia_driver_licence.token_path", "token.tok", "names no file, see below"),
-        # A node that has this version needs no file: that is known once it was read.
-        ("worse", "nvidia_driver_runfile.path", runfile, ""),
+    # A node that has the version of a runfile needs no file: that is known once it was read.
+    for name, option, file, said in (
+        ("bad", "nvidia_driver_licence.token_path", "token.tok", run.words()),
+        ("worse", "nvidia_driver_runfile.path", runfile, "\n".join(rows["worse"]["why"])),
     ):
-        assert rows[name]["action"] == "refuse"
-        assert f"{option}{f' {why}' if why else ': '}" in rows[name]["why"][0]
+        assert rows[name]["action"] == "refuse", run.screen
         for place in ("inventory/files", "files"):
-            assert f"there is no {nodes.folder}/inventory/files/{file}" in run.words()
-            assert f"{nodes.folder}/{place}/{file}" in run.words()
-        assert f"{option}: files/{file} is not on the controller." in run.words()
+            assert f"there is no {nodes.folder}/inventory/files/{file}" in said
+            assert f"{nodes.folder}/{place}/{file}" in said
+        assert f"{option}: files/{file} is not on the controller." in said
+    assert rows["bad"]["why"] == ["nvidia_driver_licence.token_path names no file, see below"]
 
 
 def test_control_codes_of_a_node_are_not_printed_raw(nodes):
