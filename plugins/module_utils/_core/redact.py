@@ -95,13 +95,14 @@ _ORDINARY = re.compile(
     r"[.,;:!?)\]}\"'`]*",
     re.I,
 )
-# "password: X" without quotes, as programs and configuration print it. What a word before it makes a
+# "password: X" without quotes, as programs and configuration print it. What a word before it makes
+# a
 # message ("unexpected token: X") is none.
 _AFTER_COLON = re.compile(
     r"""(?i)(?<![\w.-])(?<!unexpected )(?<!invalid )(?<!unknown )(?<!illegal )(?<!missing )"""
     r"""([\w.-]*(?:passw|passphrase|passcode|pwd|token(?!i[sz])|secret(?![_-]?(?:name|ref))"""
-    r"""|credential|(?:api|access)[_-]?key)[\w.-]*):[ \t]{1,4}(?=[^\s"'`{}\[\]<|>*!&])"""
-    r"""([^\s,;)}\]]+)(?=([ \t]+[^\s#])?)"""
+    r"""|credential|(?:api|access)[_-]?key)[\w.-]*):[ \t]{1,4}(?=[^\s`{}\[\]<|>*!&])"""
+    r"""("[^"\n]+"|'[^'\n]+'|(?!["'])[^\s,;)}\]]+)(?=([ \t]+[^\s#])?)"""
 )
 _PASSWORD = re.compile(r"passw|passphrase|passcode|pwd")
 _SHORTEST_TOKEN = 4
@@ -289,7 +290,7 @@ def _after_colon(match: re.Match[str]) -> str:
     After the name of a password each word counts, because no sentence has to follow it.
     """
     name, value, more = match[1], match[2], match[3]
-    if not _is_said_secret(name) or _ORDINARY.fullmatch(value):
+    if not _is_said_secret(name) or _ORDINARY.fullmatch(value) or value[1:-1] == MARK:
         return match[0]
     if _PASSWORD.search(name.lower()):
         return match[0][: match.start(2) - match.start()] + MARK

@@ -30,6 +30,7 @@ _ERROR_LINES = (
     re.compile(r"undefined reference to|undefined!$"),
     re.compile(r"No space left on device|[Nn]ot found$|Cannot allocate memory"),
     re.compile(r": fatal error: |: error: "),
+    re.compile(r"\.[ch]:\d+:\d+: (?:\w+ )?(?:Fehler|erreur|errore|erro|错误|エラー|ошибка) ?[:\uff1a]"),
     re.compile(r"^(?:make(?:\[\d+\])?: )?\*\*\* (?!.*Error \d+$)"),
     re.compile(r"^make(?:\[\d+\])?: \*\*\* "),
 )

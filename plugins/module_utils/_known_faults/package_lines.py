@@ -60,6 +60,9 @@ _WORDS = (
     r"|(?:R|r)oot privileges|superuser privileges|is locked by|management is locked"
     r"|Download \(curl\)|not found on medium|Valid metadata not found|Signature verification failed"
     r"|Release file|remove is disabled"
+    # In other languages only the shape of such a line is the same.
+    r"|^ {0,8}[a-z0-9][\w.+-]{1,60}(?::\w{1,8})? : [^\n:\d(]{2,40}: {0,2}[a-z0-9][\w.+-]{1,60} "
+    r"\((?:[<>]=|=|<<|>>) |Es konnte keine Übereinstimmung"
 )
 _BEGINS = re.compile(rf"{_APT}|{_DNF}|{_WORDS}")
 # What docker build writes before each line.

@@ -10,7 +10,7 @@ shows in addition (file systems, locks, pins) is in ``_packages/failures.py``.
 
 from __future__ import annotations
 
-from ..._core.finding import POSSIBLE
+from ..._core.finding import POSSIBLE, WARNING
 from ..types import PACKAGE_ERRORS, Rule
 
 READ = "2026-11-28"
@@ -28,7 +28,98 @@ MANAGERS = (
 #: Where no repository has DKMS; the driver's role says where each system has it.
 DKMS_MISSING = "dkms_missing"
 
+# Packages of which a text says in another language that another one is missing: only the names and
+# the versions are the same in all languages.
+_RELATION = (
+    r"(?:^|\n) {0,8}[a-z0-9][\w.+-]{1,60}(?::\w{1,8})? : [^\n:\d(]{2,40}: "
+    r"{0,2}[a-z0-9][\w.+-]{1,60} "
+    r"\((?:[<>]=|=|<<|>>) \S{1,80}\)"
+)
+# What pacman says, in English and where only the shape of the line is the same.
+_PACMAN_SOURCE = "pacman, libalpm (sources); tests/reports"
 PACKAGES = (
+    Rule(
+        "package_filtered",
+        r"NVIDIA driver: (?:some kernel packages have been filtered due to missing precompiled "
+        r"modules|filtering kernel (?P<kernel>\S{1,80}), no precompiled modules)"
+        r"|NOTE: Skipping kernel installation since no kernel module package (?P<module>\S{1,120})",
+        "dnf with the plugin of NVIDIA's repository",
+        "NVIDIA has no precompiled module yet for a kernel of the distribution {kernel}, and the "
+        "plugin dnf-plugin-nvidia therefore holds that kernel back. The installed kernel and "
+        "driver go on working.",
+        "Wait: NVIDIA publishes the module some days after a kernel; dnf nvidia-plugin lists what "
+        "is held back. If the kernel is urgent, switch the module's stream from a precompiled to a "
+        "DKMS one (dnf module list nvidia-driver: open-dkms, or latest-dkms). Do not remove the "
+        "plugin and keep the precompiled stream: the next boot would have no module. Modules are "
+        "made "
+        "for kernels of RHEL; those of its siblings may have other names.",
+        "NVIDIA driver: some kernel packages have been filtered due to missing precompiled "
+        "modules.",
+        "github.com/NVIDIA/yum-packaging-precompiled-kmod/issues/53, 43",
+        READ,
+        severity=WARNING,
+        covers=("package_conflict", "package_missing"),
+    ),
+    Rule(
+        "repository_key_rejected",
+        r"(?:error|fout|Fehler|erreur|错误)[\uff1a:] (?P<package>[\w.+-]{1,80}): "
+        r"[^\n]{0,40}?\"[^\"\n]{3,120}\""
+        r" (?:is (?:unknown|marginal) trust|is invalid)"
+        r"|invalid or corrupted package \(PGP signature\)|required key missing from keyring"
+        r"|is corrupted \(invalid or corrupted package",
+        "pacman",
+        "pacman does not accept the signature of a package {package}: the keys of this node are "
+        "older "
+        "than the packages, or the key of a repository was never trusted here.",
+        "Update the keys first: pacman -Sy archlinux-keyring (or the keyring package of the "
+        "distribution or the repository), then pacman -Syu. For a repository of somebody else: "
+        "pacman-key --recv-keys and pacman-key --lsign-key with the fingerprint that its owner "
+        "names. "
+        "Do not set SigLevel = Never.",
+        'error: rocm-opencl-runtime: signature from "Jingbei Li <i@jingbei.li>" is unknown trust',
+        _PACMAN_SOURCE,
+        READ,
+    ),
+    Rule(
+        "package_conflict",
+        r"\binstalling (?P<package>[\w.+-]{1,80}) \(\S{1,60}\) breaks dependency '[^'\n]{1,120}' "
+        r"required by "
+        r"(?P<other>[\w.+-]{1,80})"
+        r"|:: removing (?P<gone>[\w.+-]{1,80}) breaks dependency|unable to satisfy dependency "
+        r"'[^'\n]{1,120}'"
+        r"|unresolvable package conflicts detected"
+        r"|failed to prepare transaction \((?:conflicting|could not satisfy) dependencies\)"
+        r"|(?:^|\n):: (?P<one>[\w.+-]{1,80}) [^\n\w]{0,4}[^\n ]{1,6} (?P<two>[\w.+-]*nvidia[\w.+-]"
+        r"{0,60}) 有冲突",
+        "pacman",
+        "The packages of the driver do not go together: pacman would break one that is installed, "
+        "because the package of the kernel's modules and that of the libraries are of different "
+        "versions or of different repositories.",
+        "Upgrade all at once (pacman -Syu), with fresh lists of all repositories; never only one "
+        "of them. If the module's package is not built for the new version yet, wait for it, or "
+        "use "
+        "nvidia-open-dkms. Remove a variant of the AUR before the one of the distribution is "
+        "installed, together with what needs it.",
+        ":: installing nvidia-utils (560.35.03-1) breaks dependency 'nvidia-utils=560.31.02' "
+        "required by nvidia",
+        _PACMAN_SOURCE,
+        READ,
+        confidence=POSSIBLE,
+    ),
+    Rule(
+        "package_missing",
+        r"(?:^|\n)error: target not found: (?P<package>[\w.+-]{1,80})|(?:^|\n)error: failed "
+        r"retrieving file '[^'\n]{1,200}' "
+        r"from \S{1,120} : The requested URL returned error: 404",
+        "pacman",
+        "No repository of this node has the package {package}, or has it in the version of the "
+        "lists any more.",
+        "Fetch the lists and upgrade all at once: pacman -Syu. If it is still missing, it was "
+        "renamed or is in the AUR only (older branches: nvidia-580xx-dkms, nvidia-470xx-dkms).",
+        "error: target not found: nvidia-dkms",
+        _PACMAN_SOURCE,
+        READ,
+    ),
     Rule(
         "package_image_system",
         r"system is configured to be read-only|This is a transactional-server"
@@ -335,7 +426,14 @@ PACKAGES = (
         r"no available installation candidate|was not found|No package matching"
         r"|Unable to locate package|has no installation candidate|Unable to find a match"
         r"|No package \S+ available|No provider of|No match for argument"
-        r"|Failed to install some of the specified packages",
+        r"|Failed to install some of the specified packages"
+        # In German, French, Spanish, Italian, Portuguese, Chinese and Japanese, as apt and dnf
+        # have them.
+        r"|Paket \S{1,80} kann nicht gefunden werden|Kein Paket \S{1,80} verfügbar"
+        r"|Impossible de trouver le paquet|No se ha podido localizar el paquete"
+        r"|Impossibile trovare il pacchetto|Impossível encontrar o pacote|无法定位软件包"
+        r"|パッケージ \S{1,80} が見つかりません|Невозможно найти пакет"
+        r"|Es konnte keine Übereinstimmung gefunden werden",
         _MANAGER,
         "A package or its version is in no repository of this node.",
         "Ask for a version or branch that the repositories have (apt-cache policy, dnf list), or "
@@ -369,7 +467,9 @@ PACKAGES = (
         r"|\bobsoletes .{1,200} provided by|\brequires \S+ [<>=]+|held broken packages|but it is "
         r"not (?:going to be )?install"
         r"|nothing provides|conflicting requests|Depsolve Error|cannot install both"
-        r"|requirement cannot be provided|not installable providers",
+        r"|requirement cannot be provided|not installable providers"
+        # In other languages.
+        rf"|{_RELATION}",
         _MANAGER,
         "The packages' dependencies cannot be met.",
         "See what is held, pinned or of another repository (apt-mark showhold, apt-cache policy; "

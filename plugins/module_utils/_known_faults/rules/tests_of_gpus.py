@@ -102,6 +102,32 @@ TESTS = (
     ),
 )
 
+XPU_SMI = (
+    Rule(
+        "gpu_test_failed",
+        r"(?:^|\n)\| (?P<test>[A-Z][\w /()-]{2,40}?) {1,40}\| Result: Fail\b(?:[^\n]{0,400}\n)"
+        r"{1,3}?"
+        r"\|[^|\n]{0,60}\|(?: Message:)?(?P<said> {1,4}(?!Message: )[A-Z(][^|\n]{4,160}?) *(?:\||\n)",
+        "xpu-smi diag",
+        "A test of xpu-smi failed on an Intel GPU: {test}. It says:{said}",
+        "Where the message names the software (libraries, permission, configuration, another "
+        "process on the GPU), correct that and run the test again: xpu-smi diag -d ID --singletest "
+        "N. For "
+        "performance: see that nothing else uses the GPU, its power limit and its cooling. Then "
+        "check dmesg | grep -e "
+        "i915 -e xe; the card is to be checked only if it fails with an idle GPU and a current "
+        "driver.",
+        "| Performance Computation      | Result: Fail                |\n"
+        "|                              | Message:                    |\n"
+        "|                              |  GPU 0 : Fail to check computation performance.  |",
+        "github.com/intel/xpumanager/issues/102; "
+        "github.com/intel-gpu/intel-gpu-i915-backports/issues/192",
+        _READ,
+        WARNING,
+        confidence=POSSIBLE,
+    ),
+)
+
 SLURM = (
     Rule(
         "slurm_registration_invalid",

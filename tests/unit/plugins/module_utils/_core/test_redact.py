@@ -75,6 +75,7 @@ def test_users_passwords_and_queries_of_addresses_are_covered(text, shown):
         ("  password: hunter2, user: x", "  password: ***, user: x"),
         ("password: hunter2 for bob", "password: *** for bob"),
         ("secret=X", "secret=***"),
+        ('password: "correct hunter2"', "password: ***"),
         ("API_TOKEN: qwertz", "API_TOKEN: ***"),
         ("Error: token: abc12345def was rejected", "Error: token: *** was rejected"),
     ],
