@@ -56,7 +56,10 @@ _START = (
     ),
     Rule(
         "bar_not_assigned",
-        r"\bamdgpu: probe of (?P<address>[0-9a-f:.]{7,16}) failed with error -12\b",
+        # Since Linux 6.11 the address comes first.
+        r"\bamdgpu(?:: probe of|(?= )) (?P<address>[0-9a-f:.]{7,16})(?:: probe with driver "
+        r"amdgpu)? "
+        r"failed with error -12\b",
         _KERNEL,
         "The driver amdgpu has no memory addresses for the GPU {address} (-12, ENOMEM): the BIOS "
         "or "
@@ -380,8 +383,8 @@ _AROUND = (
         "vfio_reset_failed",
         r"\bvfio-pci (?P<address>[0-9a-f:.]{7,16}): Unable to change power state from "
         r"D3(?:cold|hot) "
-        r"to D0, device inaccessible",
-        "the kernel's log of a host of guests",
+        r"to D0, device inaccessible|vfio(?:-pci)?: Unable to power on device, stuck in D3",
+        "the kernel's log of a host of guests, QEMU",
         "The host put the GPU {address} to sleep (D3) while no guest used it, and cannot wake it "
         "up: "
         "the next guest does not start with it.",
@@ -413,8 +416,9 @@ _AROUND = (
     Rule(
         "vfio_reset_failed",
         r"\bvfio-pci (?P<address>[0-9a-f:.]{7,16}): (?:\w{1,40}: failed to reset device"
-        r"|not ready \d{1,9}ms after (?:FLR|bus reset); giving up)",
-        "the kernel's log of a host of guests",
+        r"|not ready \d{1,9}ms after (?:FLR|bus reset); giving up)"
+        r"|pci_irq_handler: Assertion \W{0,2}0 <= irq_num",
+        "the kernel's log of a host of guests, QEMU",
         "The host cannot reset the GPU {address} between two guests, so that the next guest's "
         "driver does not start.",
         "Reboot the host. If the card often needs it, take the module vendor-reset for its kind, "

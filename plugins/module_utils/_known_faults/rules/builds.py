@@ -76,7 +76,7 @@ KNOWN_FIXES = (
         "make.log of Debian 13's nvidia-open-kernel-dkms 550.163.01 on 6.12.117+deb13, built by "
         "the tests of this collection; the proprietary modules of the same version built there",
         "2026-11-21",
-        branches=(0, 550),
+        branches=(0, 570),
         kernel_module="open",
     ),
     KnownFix(

@@ -131,11 +131,9 @@ GENERAL = (
         r"exec: \W{0,16}nvidia-smi\W{0,16}: executable file not found"
         r"|nvidia-smi: (?:command )?not found"
         # What shells say in other languages.
-        r"|nvidia-smi ?: (?:Kommando|Befehl) nicht gefunden|nvidia-smi ?: commande "
-        r"(?:introuvable|non "
-        r"trouvée)|nvidia-smi ?: orden no encontrada|nvidia-smi ?[:\uff1a] ?(?:未找到命令|找不到命令)"
-        r"|nvidia-smi ?: comando (?:non trovato|não encontrado)|nvidia-smi ?: команда не найдена"
-        r"|nvidia-smi ?: コマンドが見つかりません",
+        r"|nvidia-smi ?[:\uff1a] ?(?:(?:Kommando|Befehl) nicht gefunden|comm?and[eo] (?:introuvable|non "
+        r"trouvée|non trovato)|orden no encontrada|comando não encontrado|未找到命令|找不到命令"
+        r"|команда не найдена|コマンドが見つかりません)",
         "container start",
         "The container was started without --gpus or without the nvidia runtime, so that nothing "
         "of the driver was put into it; or the node has no nvidia-smi.",

@@ -72,6 +72,22 @@ INTEL = (
         covers=(PROBE_FAILED, WEDGED),
     ),
     Rule(
+        FIRMWARE_FAILED,
+        _CARD + _PLACE + r"firmware signature verification failed",
+        _KERNEL,
+        "The GPU {address} does not accept the signature of its GuC firmware: the file is damaged, "
+        "is for another card, or was read wrongly over the bus.",
+        "Install the firmware package again (linux-firmware) and rebuild the initial RAM disk. If "
+        "it fails with a fresh file: another slot, and the card in another machine; on ARM boards "
+        "the bus itself is the likely cause.",
+        "xe 0000:03:00.0: [drm] *ERROR* GT0: firmware signature verification failed",
+        f"{_LINUX}xe/xe_guc.c; github.com/geerlingguy/raspberry-pi-pcie-devices/issues/510",
+        READ,
+        confidence=POSSIBLE,
+        covers=(PROBE_FAILED, WEDGED),
+        quotes_covered=True,
+    ),
+    Rule(
         WEDGED,
         r"\b(?P<driver>i915|xe) (?P<address>[0-9a-f:.]{7,16}): [^\n]{0,120}?"
         r"(?:declared device [0-9a-f:.]{7,16} as wedged|declaring it wedged)",
@@ -86,6 +102,22 @@ INTEL = (
         READ,
         covers=(RESET_FAILED, HANG, ENGINE_RESET, GUC),
         quotes_covered=True,
+    ),
+    Rule(
+        FIRMWARE_FAILED,
+        _CARD + _PLACE + r"load failed: status = (?P<status>0x[0-9a-f]{1,8})\b",
+        _KERNEL,
+        "The GPU {address} did not start with its GuC firmware (status {status}), though the file "
+        "was found: it is of another release than the kernel, or the card refuses it.",
+        "Install the firmware of the kernel's release (linux-firmware), rebuild the initial RAM "
+        "disk and power the machine off and on. In servers try the card with Resizable BAR turned "
+        "off, or in another slot.",
+        "i915 0000:0d:00.0: [drm] GT0: GUC: load failed: status = 0x40000056, time = 0ms",
+        f"{_LINUX}i915/gt/uc/intel_guc_fw.c; "
+        "github.com/intel-gpu/intel-gpu-i915-backports/issues/194",
+        READ,
+        confidence=POSSIBLE,
+        covers=(PROBE_FAILED,),
     ),
     Rule(
         RESET_FAILED,

@@ -53,10 +53,8 @@ CLUSTER = (
         "mig_pending",
         r"MIG mode is in pending (?P<what>enable|disable) state for GPU "
         r"(?P<address>[0-9A-F:.]{4,20}\d)"
-        r"|MIG mode change pending: true|Mode change pending: true[^\n]{0,200}\n(?:[^\n]{0,300}\n)"
-        r"{0,12}?"
-        r"[^\n]{0,300}?(?:could not be reset|Resetting GPU \S{1,40} is not supported"
-        r"|Error applying MIG)",
+        r"|Mode change pending: true|At least one mode change pending"
+        r"|could not be reset:[^\n]{0,20}\n(?:[^\n]{0,600}\n){1,40}?[^\n]{0,200}Error applying MIG",
         "nvidia-smi -mig, NVIDIA's MIG manager",
         "The MIG mode of the GPU {address} was changed and counts only after the GPU's next reset, "
         "which "
@@ -73,6 +71,22 @@ CLUSTER = (
         "github.com/NVIDIA/gpu-operator/issues/1845, 668; github.com/NVIDIA/mig-parted/issues/181",
         "2026-11-28",
         WARNING,
+        covers=("driver_in_use",),
+    ),
+    Rule(
+        "dra_mig_left",
+        r"MIG devices found that aren't prepared to any claim",
+        "the kubelet plugin of NVIDIA's DRA driver",
+        "The GPUs of the node have MIG devices that no claim of the DRA driver made: an "
+        "administrator, the MIG manager or an earlier run left them, and the driver does not "
+        "start.",
+        "On the drained node: nvidia-smi -L lists them; remove them with nvidia-smi mig -dci and "
+        "nvidia-smi mig -dgi, and see that no MIG manager makes them again. Then delete the "
+        "plugin's pod.",
+        "Error: unable to sync prepared devices from CRD: MIG devices found that aren't prepared "
+        "to any claim",
+        "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/149",
+        "2026-11-28",
     ),
     Rule(
         "mig_without_instances",
