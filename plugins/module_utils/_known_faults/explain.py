@@ -191,7 +191,7 @@ def _finding(
         return missing_headers(text, facts) or finding(row, match)
     if row is CUDA_BUSY:
         return _busy(finding(row, match), gpus)
-    if row.code == RECOVERY:
+    if row.code == RECOVERY and "address" in match.re.groupindex:
         return recovery(finding(row, match), match)
     if row.code == MISMATCH:
         return mismatch(finding(row, match), facts)

@@ -83,17 +83,18 @@ def recovery(found: Finding, match: re.Match[str]) -> Finding:
 
     The driver raises what it asks for, so that its last line counts.
     """
-    address, first, action, before = match["address"], match.start(), "", 0
+    address, first, action, before = match["address"], match.start(), match["action"], 0
     for line, _count in zip(_XID.finditer(match.string), range(_MOST_LINES)):
         if line["address"].lower() != address.lower():
             continue
         number = int(line["number"])
         if number == RECOVERY_XID and line.start() >= first and not needs_nothing(line["line"]):
-            action = recovery_action(line["line"]) or action
+            said = recovery_action(line["line"])
+            place = line["line"].lower().find(said)
+            action = line["line"][place : place + len(said)] or action
             before = previous_xid(line["line"]) or before
         if number != RECOVERY_XID and line.start() < first:
             before = number
-    action = action or match["action"].lower()
     cause = f"GPU {address.lower()} needs after an error (Xid 154): {action}."
     if before:
         why = in_line(before, "").meaning
@@ -101,7 +102,7 @@ def recovery(found: Finding, match: re.Match[str]) -> Finding:
     return replace(
         found,
         cause=cause,
-        next_step=_RECOVERIES.get(action, found.next_step),
+        next_step=_RECOVERIES.get(action.lower(), found.next_step),
         details={**found.details, "action": action},
     )
 

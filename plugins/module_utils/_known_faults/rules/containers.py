@@ -131,7 +131,8 @@ GENERAL = (
         r"exec: \W{0,16}nvidia-smi\W{0,16}: executable file not found"
         r"|nvidia-smi: (?:command )?not found"
         # What shells say in other languages.
-        r"|nvidia-smi ?[:\uff1a] ?(?:(?:Kommando|Befehl) nicht gefunden|comm?and[eo] (?:introuvable|non "
+        r"|nvidia-smi ?[:\uff1a] ?(?:(?:Kommando|Befehl) nicht gefunden|comm?and[eo] "
+        r"(?:introuvable|non "
         r"trouvée|non trovato)|orden no encontrada|comando não encontrado|未找到命令|找不到命令"
         r"|команда не найдена|コマンドが見つかりません)",
         "container start",

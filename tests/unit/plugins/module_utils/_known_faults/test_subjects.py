@@ -67,7 +67,7 @@ def test_the_recovery_that_the_driver_asks_for_decides_and_names_the_error_befor
     assert found.code == "recovery_action" and "Xid 31" in found.cause
     assert "nvidia-smi --gpu-reset" in found.next_step
     (worse,) = explain(text + "\n" + changed % "0x2 (Node Reboot Required)")
-    assert "node reboot required" in worse.cause and "--gpu-reset" not in worse.next_step
+    assert "Node Reboot Required" in worse.cause and "--gpu-reset" not in worse.next_step
     assert [one.code for one in explain(text + "\n" + changed % "0x0 (None)")] == ["xid"]
 
 
