@@ -28,6 +28,7 @@ _MOST_ENDS = 100
 # GPUs that have a fault of one kind, and messages in which others are looked for.
 _MOST_SUBJECTS = 32
 _MOST_AGAIN = 2000
+_ADDRESS = re.compile(r"\b[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\b")
 # More than there are rules.
 _MOST_PATTERNS = 1024
 _PARTS: dict[str, Callable[[str], str]] = {PACKAGE_ERRORS: failed_lines}
@@ -62,10 +63,18 @@ class _Text:
         return _not_over(row, match) if match and row.over else match
 
 
+@lru_cache(maxsize=4)
+def _names_several(text: str) -> bool:
+    """Return whether a text has the addresses of several devices; most texts are of one GPU."""
+    found = _ADDRESS.finditer(text)
+    first = next(found, None)
+    return first is not None and any(one[0] != first[0] for one in found)
+
+
 def of_others(row: Rule, match: re.Match[str]) -> Iterator[re.Match[str]]:
     """Yield the first match of a row for each further GPU that the text names in it."""
     seen = {(groups(match).get("address") or "").lower()}
-    if "address" not in match.re.groupindex or seen == {""}:
+    if "address" not in match.re.groupindex or seen == {""} or not _names_several(match.string):
         return
     again = match.re.finditer(match.string, match.end())
     for other, _count in zip(again, range(_MOST_AGAIN)):

@@ -33,9 +33,8 @@ DKMS_MISSING = "dkms_missing"
 # Packages of which a text says in another language that another one is missing: only the names and
 # the versions are the same in all languages.
 _RELATION = (
-    r"(?:^|\n) {0,8}[a-z0-9][\w.+-]{1,60}(?::\w{1,8})? : [^\n:\d(]{2,40}: "
-    r"{0,2}[a-z0-9][\w.+-]{1,60} "
-    r"\((?:[<>]=|=|<<|>>) \S{1,80}\)"
+    r"(?:^|\n) {0,8}[a-z0-9][\w.+-]{1,60}(?::\w{1,8})? : [^\n:\d(]{2,40}: {0,2}[a-z0-9]"
+    r"[\w.+-]{1,60}(?: \(= | \(>= | \(<= | \(<< | \(>> )"
 )
 PACKAGES = (
     *PACMAN,
