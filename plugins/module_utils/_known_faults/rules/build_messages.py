@@ -25,9 +25,9 @@ BUILDS = (
         r"Bad return status for module build on kernel|GPL-incompatible module \S{1,80} uses "
         r"GPL-only "
         r"symbol|Failed PREEMPT_RT sanity check|unrecognized command[- ]line option"
-        r"|\b(?:nv|nvidia|uvm)[\w./-]{0,120}\.[ch]:\d{1,6}:\d{1,4}(?:: (?:fatal )?error"
-        r"|: (?:schwerwiegender )?Fehler|: erreur|: errore|: erro|: 错误|: エラー|: ошибка)"
-        r" ?[:\uff1a] ?"
+        r"|\b(?:nv|nvidia|uvm)[\w./-]{0,120}\.[ch]:\d{1,6}:\d{1,4}: (?:fatal )?error: "
+        r"|\b(?:nv|nvidia|uvm)[\w./-]{0,120}\.[ch]:\d{1,6}:\d{1,4}(?:: (?:schwerwiegender )?Fehler"
+        r"|: erreur|: errore ?:|: erro ?:|: 错误|: エラー|: ошибка)"
         r"|Cannot build '[^'\n]{1,200}-nvidia-[^'\n]{1,100}'"
         r"|make\[\d\]: \*\*\* \[[^\]\n]{1,200}/var/lib/dkms/nvidia",
         "dkms, make, NVIDIA's installer",

@@ -45,8 +45,7 @@ PACMAN = (
         r"'[^'\n]{1,120}'"
         r"|unresolvable package conflicts detected"
         r"|failed to prepare transaction \((?:conflicting|could not satisfy) dependencies\)"
-        r"|(?:^|\n):: (?P<one>[\w.+-]{1,80}) [^\n\w]{0,4}[^\n ]{1,6} (?P<two>[\w.+-]*nvidia[\w.+-]"
-        r"{0,60}) 有冲突",
+        r"|(?:^|\n):: (?P<one>[\w.+-]{1,80}) [^\n\w]{0,4}[^\n ]{1,6} (?P<two>[\w.+-]{2,80}) 有冲突",
         "pacman",
         "The packages of the driver do not go together: pacman would break one that is installed, "
         "because the package of the kernel's modules and that of the libraries are of different "
