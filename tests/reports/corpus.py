@@ -29,6 +29,7 @@ ORIGINS = (
 )
 _KEYS = {
     *("source", "date", "situation", "text", "input", "facts", "expect", "never", "why"),
+    "made",
 }
 _EXPECTED = {"codes", "severity", "confidence", "says", "nothing", "new_codes", "open"}
 
@@ -41,6 +42,8 @@ class Case:
     :param codes: those that must come; the first one is the root.
     :param says: what a person needs: words of cause, evidence, next step or fix.
     :param never_says: words that must not come in cause, next step or fix.
+    :param made: whether the text is no copy: a document in the form of its program, with the values
+        of the report.
     :param open: why it is not answered rightly yet; empty for a case that is.
     :param nothing: whether the text is of a node that works, so that no error may be found.
     :param quiet: whether nothing at all may be found.
@@ -61,6 +64,7 @@ class Case:
     never_codes: tuple[str, ...] = ()
     nothing: bool = False
     quiet: bool = False
+    made: bool = False
     open: str = ""
     keys: frozenset[str] = field(default=frozenset(), compare=False)
 
@@ -94,6 +98,7 @@ def _read(path: Path) -> Case:
         never_codes=tuple(never.get("codes") or ()),
         nothing=bool(expect.get("nothing")),
         quiet=expect.get("codes") == [],
+        made=bool(said.get("made")),
         open=expect.get("open") or "",
         keys=frozenset(said) - _KEYS | frozenset(expect) - _EXPECTED,
     )

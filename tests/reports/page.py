@@ -32,10 +32,12 @@ _TITLES = {
 _INTRODUCTION = """\
 # What people ran into
 
-{cases} public reports of people, and what this collection says about the text that they pasted.
-The tests explain each of them again (`tests/reports`, with the texts). The cause is that of the
-first finding; [all findings](findings.md) has the codes. A cause that nothing in the report proves
-begins with "Possible cause".
+What this collection says about {reports} texts that people pasted into public reports, about
+{quiet} texts of nodes that work, in which it may find no error, and about {made} documents of
+nvidia-smi, DCGM and nvbandwidth that were made with the values of a report. The tests explain each
+of them again (`tests/reports`, with the texts). The cause is that of the first finding;
+[all findings](findings.md) has the codes. A cause that nothing in the report proves begins with
+"Possible cause".
 
 Explain a text of your own:
 
@@ -54,7 +56,9 @@ def page() -> str:
     """Return the page."""
     cases = corpus.cases()
     parts = [HEAD.replace("tests.tools.reference", "tests.reports.page")]
-    parts.append(_INTRODUCTION.format(cases=len(cases)))
+    quiet = sum(not case.codes for case in cases if not case.made)
+    made = sum(case.made for case in cases)
+    parts.append(_INTRODUCTION.format(reports=len(cases) - quiet - made, quiet=quiet, made=made))
     for origin, title in _TITLES.items():
         own = [case for case in cases if case.name.startswith(f"{origin}/")]
         if own:
@@ -65,7 +69,8 @@ def page() -> str:
 
 def _section(case: Any, found: Sequence[Mapping[str, Any]]) -> str:
     source = f"[{case.source.partition('/')[2] or case.source}](https://{case.source})"
-    lines = [f"\n### {case.situation.rstrip('.')}\n", f"{source}, {case.date}.\n"]
+    said = " The document was made with the values of the report." if case.made else ""
+    lines = [f"\n### {case.situation.rstrip('.')}\n", f"{source}, {case.date}.{said}\n"]
     first = next((one for one in found if one["code"] in case.codes[:1]), None)
     if first is None:
         lines.append("- No finding: this node works.")

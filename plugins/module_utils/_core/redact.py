@@ -95,6 +95,18 @@ _ORDINARY = re.compile(
     r"[.,;:!?)\]}\"'`]*",
     re.I,
 )
+# "password: X" without quotes, as programs and configuration print it. What a word before it makes
+# a
+# message ("unexpected token: X") is none.
+_AFTER_COLON = re.compile(
+    r"""(?i)(?<![\w.-])(?<!unexpected )(?<!invalid )(?<!unknown )(?<!illegal )(?<!missing )"""
+    r"""([\w.-]*(?:passw|passphrase|passcode|pwd|token(?!i[sz])|secret(?![_-]?(?:name|ref))"""
+    r"""|credential|(?:api|access)[_-]?key)[\w.-]*):[ \t]{1,4}(?=[^\s`{}\[\]<|>*!&])"""
+    r"""("[^"\n]+"|'[^'\n]+'|(?!["'])[^\s,;)}\]]+)(?=([ \t]+[^\s#])?)"""
+)
+_PASSWORD = re.compile(r"passw|passphrase|passcode|pwd")
+_SHORTEST_TOKEN = 4
+_LIKE_A_TOKEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z]).{8,}")
 # A pair of members, as Kubernetes has environments; Go prints {Name:X Value:Y ValueFrom:nil}.
 _NAMED = re.compile(
     r"""(?i)(?<![\w.-])(?:name|key)(?:\\{0,7}["'])?[ \t]{0,4}[:=][ \t]{0,4}(?:\\{0,7}["'])?"""
@@ -212,7 +224,7 @@ def redact(text: str, whole: bool = False) -> str:
         text = _OPTION.sub(_covered, text)
         text = _QUOTED_OPTION.sub(_covered, text)
         text = _HEADER_LINE.sub(rf"\g<1>\g<2>{MARK}", text)
-        text = _said(without_keys(text))
+        text = _AFTER_COLON.sub(_after_colon, _said(without_keys(text)))
     if "-u" in small or "-user" in small:
         text = _USER.sub(_user, text)
     if "sshpass" in small or "login" in small:
@@ -270,6 +282,23 @@ def _is_said_secret(name: str) -> bool:
     """Return whether it is such a name; "auth" and "pass" are words of other sentences too."""
     plain = "".join(_PART.findall(name)).lower()
     return _WORDS.search(plain) is not None or plain in ("pwd", "passcode")
+
+
+def _after_colon(match: re.Match[str]) -> str:
+    """Cover a word after the name of a secret and a colon, unless a sentence follows the colon.
+
+    After the name of a password each word counts, because no sentence has to follow it.
+    """
+    name, value, more = match[1], match[2], match[3]
+    if not _is_said_secret(name) or _ORDINARY.fullmatch(value) or value[1:-1] == MARK:
+        return match[0]
+    if _PASSWORD.search(name.lower()):
+        return match[0][: match.start(2) - match.start()] + MARK
+    # A number of tokens, a name in a sentence.
+    plural = name.lower().endswith("s") and value.isdecimal()
+    if plural or len(value) < _SHORTEST_TOKEN or (more and not _LIKE_A_TOKEN.fullmatch(value)):
+        return match[0]
+    return match[0][: match.start(2) - match.start()] + MARK
 
 
 def _named(text: str) -> str:

@@ -30,6 +30,9 @@ _ERROR_LINES = (
     re.compile(r"undefined reference to|undefined!$"),
     re.compile(r"No space left on device|[Nn]ot found$|Cannot allocate memory"),
     re.compile(r": fatal error: |: error: "),
+    re.compile(
+        r"\.[ch]:\d+:\d+: (?:\w+ )?(?:Fehler|erreur|errore|erro|错误|エラー|ошибка) ?[:\uff1a]"
+    ),
     re.compile(r"^(?:make(?:\[\d+\])?: )?\*\*\* (?!.*Error \d+$)"),
     re.compile(r"^make(?:\[\d+\])?: \*\*\* "),
 )
@@ -192,7 +195,9 @@ def missing_headers(text: str, facts: Mapping[str, Any]) -> Finding | None:
 
 
 def _named_kernel(match: re.Match[str] | None) -> str:
-    return (match["kernel"] or match["folder"] or "") if match else ""
+    # Some give DKMS the name of the package of the headers.
+    name = (match["kernel"] or match["folder"] or "") if match else ""
+    return re.sub(r"^(?:linux-(?:headers|image)-)+", "", name)
 
 
 def _no_headers(evidence: Evidence) -> Finding | None:

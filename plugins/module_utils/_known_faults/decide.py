@@ -58,5 +58,8 @@ def possible(found: Finding, others: Sequence[_Match]) -> Finding:
         # A fix of one of several causes may change nothing.
         fix="",
         confidence=POSSIBLE,
-        alternatives=tuple(row.code for row, _match in others),
+        # Rules of one code can differ by what the facts say.
+        alternatives=tuple(
+            dict.fromkeys(row.code for row, _match in others if row.code != found.code)
+        ),
     )

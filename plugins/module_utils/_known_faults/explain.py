@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.errors import InputError
-from .._core.finding import POSSIBLE, Finding
+from .._core.finding import INFO, POSSIBLE, Finding
 from .._hardware.vgpu_licence import LICENSED, UNLICENSED, licence_state
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
@@ -27,18 +27,20 @@ from .matching import (
     all_matches,
     evidence,
     finding,
+    of_others,
     uncovered,
     with_covered,
 )
-from .nvidia_log import mismatch, switch_error, unsupported, xid
+from .nvidia_log import mismatch, recovery, switch_errors, unsupported, worst_xids
 from .package_lines import RELATION, relevant_lines
 from .predicates import Facts, holds
 from .reader import read
 from .rules.cuda import CUDA_BUSY, CUDA_CONDITION, CUDA_RUNTIME
 from .rules.packages import MANAGERS
 from .rules.tables import FAILURES, SUCCESSES
-from .rules.xids import SWITCH, XID
+from .rules.xids import RECOVERY, SWITCH, XID
 from .types import Rule
+from .versions_in_text import with_text
 from .words import filled_in, groups
 
 _REQUIRE = re.compile(r"--require=(cuda\s*>=\s*\d+\.\d+)")
@@ -60,14 +62,33 @@ def explain(
     :param facts: the fact ``gpu_node`` of the node of the text, or a part of it.
     :param seen: what the caller knows of the text, by the name of a predicate.
     :param data: the tables of CUDA.
+    :raises InputError: the facts are not those of a node.
     """
+    if facts is None:
+        return _explained(text, {}, seen or {}, data)
+    try:
+        if isinstance(facts, Mapping):
+            return _explained(text, facts, seen or {}, data)
+        wrong = f"facts are {type(facts).__name__}, not a mapping"
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        # Without facts it is a fault of this code, which is raised as it is.
+        _explained(text, {}, seen or {}, data)
+        wrong = f"{type(error).__name__}: {str(error)[:200]}"
+    raise InputError(
+        "The facts for the explanation are not a fact gpu_node.",
+        evidence=wrong,
+        next_step="Give gpu_node as kubegpu.nodes.gpu_node_facts returned it, or leave the facts "
+        "out.",
+    )
+
+
+def _explained(text: str, facts: Facts, known: Mapping[str, bool], data: CudaData) -> list[Finding]:
     documents = of_documents(text)
     told = "".join(f"\n{one.evidence}" for one in documents)
     documents += of_smi(text)
     text = read(text) + told
-    facts = facts or {}
+    facts = with_text(facts, text)
     findings: list[Finding] = []
-    known = seen or {}
     # Of the general messages of one program only the first counts.
     contexts: set[str] = set()
     foreign = is_foreign(text)
@@ -82,13 +103,41 @@ def explain(
         if (row.last_resort and documents) or row.context in contexts:
             continue
         contexts |= {row.context} - {""}
-        one = with_covered(_finding(row, match, text, facts, data), row, matched)
-        one = one if one.severity else replace(one, severity=row.severity)
-        if _is_new(one, findings):
-            findings.append(possible(one, others) if others else one)
+        first, *more = _findings(row, match, text, facts, data)
+        for one in (with_covered(first, row, matched), *more):
+            if _is_new(one, findings):
+                whole = one if one.severity else replace(one, severity=row.severity)
+                findings.append(possible(whole, others) if others else whole)
+    findings += _of_other_gpus(text, findings)
     # What is in a document follows from what a line of it names.
     codes = {one.code for one in findings}
     return [*findings, *(one for one in documents if one.code not in codes)]
+
+
+def _findings(
+    row: Rule, match: re.Match[str], text: str, facts: Facts, data: CudaData
+) -> list[Finding]:
+    """Return what a row says: a finding for each GPU that the text names in its message."""
+    if row.code == XID:
+        return worst_xids(text) or [finding(row, match)]
+    if row.code == SWITCH:
+        return switch_errors(finding(row, match), text) or [finding(row, match)]
+    found = [_finding(row, match, text, facts, data)]
+    if row.driver:
+        return found
+    return found + [_finding(row, other, text, facts, data) for other in of_others(row, match)]
+
+
+def _of_other_gpus(text: str, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the Xids that call for help of GPUs that no finding is about."""
+    named = {one.subject.gpu for one in findings if one.subject.gpu}
+    if not named:
+        return []
+    return [
+        one
+        for one in worst_xids(text)
+        if one.severity != INFO and not any(one.subject.gpu in gpu for gpu in named)
+    ]
 
 
 def _is_new(one: Finding, findings: Sequence[Finding]) -> bool:
@@ -142,10 +191,8 @@ def _finding(
         return missing_headers(text, facts) or finding(row, match)
     if row is CUDA_BUSY:
         return _busy(finding(row, match), gpus)
-    if row.code == XID:
-        return xid(finding(row, match), text)
-    if row.code == SWITCH:
-        return switch_error(finding(row, match), text)
+    if row.code == RECOVERY and "address" in match.re.groupindex:
+        return recovery(finding(row, match), match)
     if row.code == MISMATCH:
         return mismatch(finding(row, match), facts)
     if row.code == GPU_UNSUPPORTED and row.driver and not gpus:

@@ -11,7 +11,7 @@ that a module imports is sent to the node.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -25,6 +25,10 @@ _MOST_EVIDENCE = 320
 _BEFORE = 80
 _MOST_QUOTED = 4
 _MOST_ENDS = 100
+# GPUs that have a fault of one kind, and messages in which others are looked for.
+_MOST_SUBJECTS = 32
+_MOST_AGAIN = 2000
+_ADDRESS = re.compile(r"\b[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\b")
 # More than there are rules.
 _MOST_PATTERNS = 1024
 _PARTS: dict[str, Callable[[str], str]] = {PACKAGE_ERRORS: failed_lines}
@@ -59,18 +63,46 @@ class _Text:
         return _not_over(row, match) if match and row.over else match
 
 
+@lru_cache(maxsize=4)
+def _names_several(text: str) -> bool:
+    """Return whether a text has the addresses of several devices; most texts are of one GPU."""
+    found = _ADDRESS.finditer(text)
+    first = next(found, None)
+    return first is not None and any(one[0] != first[0] for one in found)
+
+
+def of_others(row: Rule, match: re.Match[str]) -> Iterator[re.Match[str]]:
+    """Yield the first match of a row for each further GPU that the text names in it."""
+    seen = {(groups(match).get("address") or "").lower()}
+    if "address" not in match.re.groupindex or seen == {""} or not _names_several(match.string):
+        return
+    again = match.re.finditer(match.string, match.end())
+    for other, _count in zip(again, range(_MOST_AGAIN)):
+        address = (other["address"] or "").lower()
+        if not address or address in seen or len(seen) >= _MOST_SUBJECTS:
+            continue
+        if not row.over or _end(row, other) is None:
+            seen.add(address)
+            yield other
+
+
 def _not_over(row: Rule, match: re.Match[str] | None) -> re.Match[str] | None:
     """Return the first match after which the text does not say that it is over."""
     for _number in range(_MOST_ENDS):
         if match is None:
             return None
-        address = match.groupdict().get("address")
-        place = re.escape(address) if address else "[0-9a-f:.]{7,16}"
-        end = _expression(row.over.replace("ADDRESS", place)).search(match.string, match.end())
+        end = _end(row, match)
         if end is None:
             return match
         match = _expression(row.pattern).search(match.string, end.end())
     return match
+
+
+def _end(row: Rule, match: re.Match[str]) -> re.Match[str] | None:
+    """Return what shows, after a match, that it is over."""
+    address = match.groupdict().get("address")
+    place = re.escape(address) if address else "[0-9a-f:.]{7,16}"
+    return _expression(row.over.replace("ADDRESS", place)).search(match.string, match.end())
 
 
 def matches(

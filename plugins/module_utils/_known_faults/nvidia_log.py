@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from .._core.finding import Finding, Subject
@@ -14,9 +15,17 @@ from .._hardware.pci import generation, product
 from .._nvidia.driver_branches import BRANCHES, GENERATIONS
 from .codes import GPU_UNSUPPORTED, VGPU_GUEST, WRONG_MODULES
 from .predicates import Facts
-from .rules.xids_data import ERROR, INFO, WARNING
+from .rules.xids_data import ERROR, INFO, RECOVERY_XID, WARNING
 from .types import Rule
-from .xids import Xid, in_line, sxid_next_step, sxid_severity
+from .xids import (
+    Xid,
+    in_line,
+    needs_nothing,
+    previous_xid,
+    recovery_action,
+    sxid_next_step,
+    sxid_severity,
+)
 
 _GPU_LINE = re.compile(
     r"The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]{4,16}) \(PCI ID: 10de:(?P<id>[0-9a-fA-F]{4})\)"
@@ -39,18 +48,63 @@ _SXID = re.compile(
 )
 _WORST = (ERROR, WARNING, INFO)
 _MOST_LINES = 2000
+# More than a node has.
+_MOST_GPUS = 32
+# What the driver's words ask for.
+_RECOVERIES = {
+    "gpu reset required": "Drain the node, then reset the GPU (nvidia-smi --gpu-reset -i ...) or "
+    "reboot.",
+    "node reboot required": "Drain the node and reboot it. A reset of the GPU does not suffice.",
+    "drain and reset": "Take no new programs on this GPU, wait for those that run, then reset it "
+    "(nvidia-smi --gpu-reset -i ...).",
+    "drain p2p": "Stop the programs that use several GPUs together (peer-to-peer), then start them "
+    "again.",
+}
 
 
-def xid(found: Finding, text: str) -> Finding:
-    """Return the worst Xid of a text, by the table of Xids."""
-    rows = [
-        (in_line(int(match["number"]), match["line"]), match)
-        for match, _count in zip(_XID.finditer(text), range(_MOST_LINES))
+def worst_xids(text: str) -> list[Finding]:
+    """Return the worst Xid of each GPU in a text, by the table of Xids; the worst one first."""
+    worst: dict[str, tuple[Xid, re.Match[str]]] = {}
+    for match, _count in zip(_XID.finditer(text), range(_MOST_LINES)):
+        row, address = in_line(int(match["number"]), match["line"]), match["address"].lower()
+        known = worst.get(address)
+        if known is None and len(worst) >= _MOST_GPUS:
+            continue
+        if known is None or _WORST.index(row.severity) < _WORST.index(known[0].severity):
+            worst[address] = (row, match)
+    ordered = sorted(worst.items(), key=lambda one: _WORST.index(one[1][0].severity))
+    return [
+        xid_finding(row, address, match["line"], match.group()) for address, (row, match) in ordered
     ]
-    if not rows:
-        return found
-    row, match = min(rows, key=lambda one: _WORST.index(one[0].severity))
-    return xid_finding(row, match["address"].lower(), match["line"], match.group())
+
+
+def recovery(found: Finding, match: re.Match[str]) -> Finding:
+    """Return what a GPU needs after an error, with the error that its log has before.
+
+    The driver raises what it asks for, so that its last line counts.
+    """
+    address, first, action, before = match["address"], match.start(), match["action"], 0
+    for line, _count in zip(_XID.finditer(match.string), range(_MOST_LINES)):
+        if line["address"].lower() != address.lower():
+            continue
+        number = int(line["number"])
+        if number == RECOVERY_XID and line.start() >= first and not needs_nothing(line["line"]):
+            said = recovery_action(line["line"])
+            place = line["line"].lower().find(said)
+            action = line["line"][place : place + len(said)] or action
+            before = previous_xid(line["line"]) or before
+        if number != RECOVERY_XID and line.start() < first:
+            before = number
+    cause = f"GPU {address.lower()} needs after an error (Xid 154): {action}."
+    if before:
+        why = in_line(before, "").meaning
+        cause = f"GPU {address.lower()} needs after Xid {before} ({why}): {action} (Xid 154)."
+    return replace(
+        found,
+        cause=cause,
+        next_step=_RECOVERIES.get(action.lower(), found.next_step),
+        details={**found.details, "action": action},
+    )
 
 
 def xid_finding(row: Xid, address: str, line: str, evidence: str) -> Finding:
@@ -68,20 +122,33 @@ def xid_finding(row: Xid, address: str, line: str, evidence: str) -> Finding:
     )
 
 
-def switch_error(found: Finding, text: str) -> Finding:
-    """Return the worst error of an NVSwitch in a text, by the table of SXids."""
+def switch_errors(found: Finding, text: str) -> list[Finding]:
+    """Return the worst error of each NVSwitch in a text, by the table of SXids.
+
+    Of switches with events only the first one is said.
+    """
     lines: dict[tuple[str, int], list[re.Match[str]]] = {}
     for match, _count in zip(_SXID.finditer(text), range(_MOST_LINES)):
         lines.setdefault((match["address"].lower(), int(match["number"])), []).append(match)
-    if not lines:
-        return found
-    judged = [
-        (sxid_severity(number, "\n".join(one["line"] for one in of_number)), address, number)
-        for (address, number), of_number in lines.items()
+    worst: dict[str, tuple[str, int]] = {}
+    for (address, number), of_number in lines.items():
+        severity = sxid_severity(number, "\n".join(one["line"] for one in of_number))
+        known = worst.get(address, (INFO, 0))
+        if address not in worst or _WORST.index(severity) < _WORST.index(known[0]):
+            worst[address] = (severity, number)
+    ordered = sorted(worst.items(), key=lambda one: _WORST.index(one[1][0]))
+    said = [one for one in ordered if one[1][0] == ERROR][:_MOST_GPUS] or ordered[:1]
+    return [
+        _switch_error(found, address, number, severity, lines[address, number])
+        for address, (severity, number) in said
     ]
-    severity, address, number = min(judged, key=lambda one: _WORST.index(one[0]))
+
+
+def _switch_error(
+    found: Finding, address: str, number: int, severity: str, lines: Sequence[re.Match[str]]
+) -> Finding:
     # A line with Data has numbers only; another line of the error has its words.
-    shown = min(lines[address, number], key=lambda one: one["line"].startswith("Data "))
+    shown = min(lines, key=lambda one: one["line"].startswith("Data "))
     words = "" if shown["line"].startswith("Data ") else f": {shown['line'][:120]}"
     kind = "an error that is not fatal" if severity == INFO else "an error"
     return replace(

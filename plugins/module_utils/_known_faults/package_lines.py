@@ -60,6 +60,12 @@ _WORDS = (
     r"|(?:R|r)oot privileges|superuser privileges|is locked by|management is locked"
     r"|Download \(curl\)|not found on medium|Valid metadata not found|Signature verification failed"
     r"|Release file|remove is disabled"
+    r"|Es konnte keine Übereinstimmung"
+)
+# In other languages only the shape of such a line is the same.
+_RELATED = re.compile(
+    r" {0,8}[a-z0-9][\w.+-]{1,60}(?::\w{1,8})? : [^\n:\d(]{2,40}: {0,2}[a-z0-9][\w.+-]{1,60} "
+    r"\((?:[<>]=|=|<<|>>) "
 )
 _BEGINS = re.compile(rf"{_APT}|{_DNF}|{_WORDS}")
 # What docker build writes before each line.
@@ -79,7 +85,7 @@ def failed_lines(text: str) -> str:
             found.clear()
         if _NO_ERROR.search(line):
             inside = False
-        elif _BEGINS.search(line):
+        elif _BEGINS.search(line) or (" : " in line and _RELATED.match(line)):
             inside = True
             found.append(line)
         elif inside and line.startswith(_CONTINUES):

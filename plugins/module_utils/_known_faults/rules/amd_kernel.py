@@ -29,13 +29,37 @@ RESET, RING_TIMEOUT = "drm_gpu_reset", "drm_ring_timeout"
 PAGE_FAULT, RAS, SMU, MES = (
     "drm_page_fault", "amd_ras_uncorrected", "amd_smu_not_answering", "amd_mes_not_answering",
 )  # fmt: skip
-LOST = "gpu_lost"
-_FOLLOW_LOST = (SMU, MES, RING_TIMEOUT, RESET_FAILED, RESET)
+LOST, RESUME_FAILED = "gpu_lost", "drm_resume_failed"
+# What ROCm says in the program, where the kernel's log says why.
+HANG, RING_RESET = "drm_gpu_hang", "drm_engine_reset"
+_FOLLOW_LOST = (SMU, MES, RING_TIMEOUT, RESET_FAILED, RESET, RING_RESET, HANG)
 
 _START = (
     Rule(
+        RESUME_FAILED,
+        r"\b(?P<driver>amdgpu|i915|xe|nvidia) (?P<address>[0-9a-f:.]{7,16}): (?:amdgpu: )?"
+        r"(?:amdgpu_device_ip_resume failed|PM: failed to (?:resume|restore|thaw)(?: async)?: "
+        r"error)",
+        _KERNEL,
+        "The machine was suspended, and the driver {driver} could not start the GPU {address} "
+        "again "
+        "when it woke up: no program can use it until it is started anew.",
+        "Reboot the drained node. A node of a cluster is not to be suspended: systemctl mask "
+        "sleep.target suspend.target hibernate.target hybrid-sleep.target. On a workstation update "
+        "the BIOS, the kernel and linux-firmware.",
+        "amdgpu 0000:05:00.0: amdgpu: amdgpu_device_ip_resume failed (-22).",
+        f"{_LINUX}amdgpu_device.c; github.com/QubesOS/qubes-issues/issues/8142",
+        READ,
+        over=r"amdgpu ADDRESS: (?:amdgpu: )?GPU reset(?:\(\d{1,6}\))? succeeded",
+        covers=(PROBE_FAILED, FIRMWARE_FAILED),
+        quotes_covered=True,
+    ),
+    Rule(
         "bar_not_assigned",
-        r"\bamdgpu: probe of (?P<address>[0-9a-f:.]{7,16}) failed with error -12\b",
+        # Since Linux 6.11 the address comes first.
+        r"\bamdgpu(?:: probe of|(?= )) (?P<address>[0-9a-f:.]{7,16})(?:: probe with driver "
+        r"amdgpu)? "
+        r"failed with error -12\b",
         _KERNEL,
         "The driver amdgpu has no memory addresses for the GPU {address} (-12, ENOMEM): the BIOS "
         "or "
@@ -154,6 +178,23 @@ _RUNS = (
         quotes_covered=True,
     ),
     Rule(
+        LOST,
+        r"\b(?P<driver>amdgpu|i915|xe|nvidia) (?P<address>[0-9a-f:.]{7,16}): Unable to change "
+        r"power "
+        r"state from D3(?:cold|hot) to D0, device inaccessible",
+        _KERNEL,
+        "The GPU {address} does not answer on the bus any more: it was put to sleep (D3), and does "
+        "not wake up.",
+        "Drain the node and power it off and on. If it comes again: keep the card awake (boot with "
+        "pcie_aspm=off, or write on into /sys/bus/pci/devices/{address}/power/control), update the "
+        "BIOS; then seat and power of the card.",
+        "nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible",
+        "Linux, drivers/pci/pci.c; github.com/bryansteiner/gpu-passthrough-tutorial/issues/39",
+        READ,
+        covers=(*_FOLLOW_LOST, "gpu_init_failed"),
+        quotes_covered=True,
+    ),
+    Rule(
         RAS,
         _CARD
         + r"(?:uncorrectable hardware error\(|(?:\{\d{1,6}\})?\[Hardware Error\]: Accelerator "
@@ -184,7 +225,7 @@ _RUNS = (
         "amdgpu 0000:03:00.0: amdgpu: GPU reset end with ret = -110",
         f"{_LINUX}amdgpu_device.c",
         READ,
-        covers=(RESET, RING_TIMEOUT, MES, SMU, "drm_ring_reset_failed"),
+        covers=(RESET, RING_TIMEOUT, MES, SMU, "drm_ring_reset_failed", RING_RESET, HANG),
         quotes_covered=True,
     ),
     Rule(
@@ -200,7 +241,7 @@ _RUNS = (
         f"{_LINUX}amdgpu_device.c; github.com/yshui/picom/issues/1390",
         READ,
         severity=WARNING,
-        covers=(RING_TIMEOUT, MES, "drm_ring_reset_failed"),
+        covers=(RING_TIMEOUT, MES, "drm_ring_reset_failed", RING_RESET, HANG),
         quotes_covered=True,
     ),
     Rule(
@@ -217,7 +258,7 @@ _RUNS = (
         "Linux, drivers/gpu/drm/amd/pm/swsmu/smu_cmn.c; "
         "github.com/ROCm/legacy-rocm-build/issues/2196",
         READ,
-        covers=(RING_TIMEOUT, MES),
+        covers=(RING_TIMEOUT, MES, HANG),
         quotes_covered=True,
     ),
     Rule(
@@ -231,7 +272,23 @@ _RUNS = (
         "amdgpu 0000:08:00.0: amdgpu: Ring gfx_0.0.0 reset failed",
         f"{_LINUX}amdgpu_ring.c; github.com/ublue-os/bazzite/issues/4464",
         READ,
-        covers=(RING_TIMEOUT, MES),
+        covers=(RING_TIMEOUT, MES, HANG),
+        quotes_covered=True,
+    ),
+    Rule(
+        RING_RESET,
+        _CARD + r"(?:\[drm\] )?Ring (?P<ring>[\w.]{1,40}) reset succeeded",
+        _KERNEL,
+        "A job on the ring {ring} of the GPU {address} hung, and the kernel reset this ring: the "
+        "program lost its work, others went on, and the card serves again. The program, its "
+        "libraries, the "
+        "kernel or the firmware is the likely cause, not the card.",
+        "Start the program again; the node needs nothing. " + _AGAIN,
+        "amdgpu 0000:04:00.0: amdgpu: Ring gfx_0.0.0 reset succeeded",
+        f"{_LINUX}amdgpu_job.c; github.com/ROCm/legacy-rocm-build/issues/5999",
+        READ,
+        severity=WARNING,
+        covers=(RING_TIMEOUT, MES, HANG),
         quotes_covered=True,
     ),
     Rule(
@@ -248,7 +305,7 @@ _RUNS = (
         f"{_LINUX}amdgpu_job.c",
         READ,
         severity=WARNING,
-        covers=(MES,),
+        covers=(MES, HANG),
         quotes_covered=True,
     ),
     Rule(
@@ -280,7 +337,67 @@ _RUNS = (
     ),
 )
 
+# ROCm's runtime numbers GPUs by the kernel's topology: node-1 is
+# /sys/class/kfd/kfd/topology/nodes/1.
+_PROGRAMS = (
+    Rule(
+        PAGE_FAULT,
+        r"\bMemory access fault by GPU node-(?P<node>\d{1,3}) [^\n]{0,120}?"
+        r"(?:Page not present|Write access to a read-only page|Reason: Unknown)",
+        "a HIP program (ROCm)",
+        "The program used memory that the GPU does not have (node {node} of ROCm), and was ended. "
+        "The program, one of its libraries, or the variable HSA_OVERRIDE_GFX_VERSION is the cause, "
+        "not the hardware.",
+        "Start it again with AMD_LOG_LEVEL=3 to see the kernel that ran last. Take another release "
+        "of the "
+        "program and of ROCm that fit the GPU's architecture (rocminfo | grep gfx), and unset "
+        "HSA_OVERRIDE_GFX_VERSION. If other programs fail as well on this GPU only: dmesg | grep "
+        "amdgpu.",
+        "Memory access fault by GPU node-1 (Agent handle: 0x1f829860) on address 0x7a8a4be00000. "
+        "Reason: Page not present or supervisor privilege.",
+        "ROCm, rocr-runtime (runtime.cpp); github.com/ROCm/legacy-rocm-build/issues/4554",
+        READ,
+        severity=WARNING,
+        confidence=POSSIBLE,
+    ),
+    Rule(
+        HANG,
+        r"\bHW Exception by GPU node-(?P<node>\d{1,3}) [^\n]{0,80}?reason ?: ?GPU Hang",
+        "a HIP program (ROCm)",
+        "A job on a GPU hung (node {node} of ROCm), and ROCm ended the program when the kernel "
+        "reset "
+        "it. The program, its libraries, the kernel or the firmware is the likely cause; the "
+        "kernel's log has more.",
+        "Read dmesg | grep amdgpu at that time: it says whether the reset succeeded, and names "
+        "hardware errors (RAS) if there are any. " + _AGAIN,
+        "HW Exception by GPU node-4 (Agent handle: 0x1ebc04e0) reason :GPU Hang",
+        "ROCm, rocr-runtime (runtime.cpp); github.com/ROCm/legacy-rocm-build/issues/5259",
+        READ,
+        severity=WARNING,
+        confidence=POSSIBLE,
+    ),
+)
+
 _AROUND = (
+    Rule(
+        "vfio_reset_failed",
+        r"\bvfio-pci (?P<address>[0-9a-f:.]{7,16}): Unable to change power state from "
+        r"D3(?:cold|hot) "
+        r"to D0, device inaccessible|vfio(?:-pci)?: Unable to power on device, stuck in D3",
+        "the kernel's log of a host of guests, QEMU",
+        "The host put the GPU {address} to sleep (D3) while no guest used it, and cannot wake it "
+        "up: "
+        "the next guest does not start with it.",
+        "Reboot the host; power it off and on if the GPU is still missing in lspci. To prevent it "
+        "keep such devices awake: options vfio-pci disable_idle_d3=1 in /etc/modprobe.d, then "
+        "rebuild the initial RAM disk.",
+        "vfio-pci 0000:01:00.0: Unable to change power state from D3cold to D0, device "
+        "inaccessible",
+        "Linux, drivers/vfio/pci/vfio_pci_core.c; "
+        "github.com/kata-containers/kata-containers/issues/11708; "
+        "github.com/mroboff/vm-curator/pull/63",
+        READ,
+    ),
     Rule(
         "iommu_page_fault",
         r"\b(?P<driver>amdgpu|nvidia|i915|xe)(?: (?P<address>[0-9a-f:.]{7,16}))?: "
@@ -299,8 +416,9 @@ _AROUND = (
     Rule(
         "vfio_reset_failed",
         r"\bvfio-pci (?P<address>[0-9a-f:.]{7,16}): (?:\w{1,40}: failed to reset device"
-        r"|not ready \d{1,9}ms after (?:FLR|bus reset); giving up)",
-        "the kernel's log of a host of guests",
+        r"|not ready \d{1,9}ms after (?:FLR|bus reset); giving up)"
+        r"|pci_irq_handler: Assertion \W{0,2}0 <= irq_num",
+        "the kernel's log of a host of guests, QEMU",
         "The host cannot reset the GPU {address} between two guests, so that the next guest's "
         "driver does not start.",
         "Reboot the host. If the card often needs it, take the module vendor-reset for its kind, "
@@ -324,4 +442,4 @@ _AROUND = (
     ),
 )
 
-AMD = (*_START, *_RUNS, *_AROUND)
+AMD = (*_START, *_RUNS, *_PROGRAMS, *_AROUND)

@@ -26,6 +26,8 @@ BUILDS = (
         r"GPL-only "
         r"symbol|Failed PREEMPT_RT sanity check|unrecognized command[- ]line option"
         r"|\b(?:nv|nvidia|uvm)[\w./-]{0,120}\.[ch]:\d{1,6}:\d{1,4}: (?:fatal )?error: "
+        r"|\b(?:nv|nvidia|uvm)[\w./-]{0,120}\.[ch]:\d{1,6}:\d{1,4}(?:: (?:schwerwiegender )?Fehler"
+        r"|: erreur|: errore ?:|: erro ?:|: 错误|: エラー|: ошибка)"
         r"|Cannot build '[^'\n]{1,200}-nvidia-[^'\n]{1,100}'"
         r"|make\[\d\]: \*\*\* \[[^\]\n]{1,200}/var/lib/dkms/nvidia",
         "dkms, make, NVIDIA's installer",
@@ -34,7 +36,8 @@ BUILDS = (
         "Error! Bad return status for module build on kernel: 6.1.0-21-amd64 (x86_64)",
         "github.com/NVIDIA/nvidia-container-toolkit/issues/361",
         READ,
-        context=r"(?i)nvidia|dkms|linux-headers|/lib/modules|module build on kernel",
+        context=r"(?i)nvidia|\bnv-?[\w-]{0,40}\.[ch]:\d|dkms|linux-headers|/lib/modules|module "
+        r"build on kernel",
         covers=("package_script_failed", "package_conflict"),
     ),
     Rule(

@@ -41,6 +41,14 @@ class KnownFix:
     proven: bool = True
 
 
+# An error of the compiler in the driver's sources; gcc speaks the language of the user.
+_COMPILER = (
+    r"\b(?:nv|nvidia|uvm)[\w./-]{0,120}\.[ch]:\d{1,6}:\d{1,4}: "
+    r"(?:error|Fehler|erreur|errore|erro|错误|エラー|ошибка) ?[:\uff1a]|\.[ch]:\d{1,6}:\d{1,4}: "
+    r"(?:error: )?[^\n]{0,80}(?:undeclared|no member named|too (?:many|few) arguments)"
+    r"|in expansion of macro .{0,40}ZONE_DEVICE"
+)
+
 KNOWN_FIXES = (
     KnownFix(
         r"PREEMPT_RT (?:kernel!|sanity check)",
@@ -68,7 +76,7 @@ KNOWN_FIXES = (
         "make.log of Debian 13's nvidia-open-kernel-dkms 550.163.01 on 6.12.117+deb13, built by "
         "the tests of this collection; the proprietary modules of the same version built there",
         "2026-11-21",
-        branches=(0, 550),
+        branches=(0, 570),
         kernel_module="open",
     ),
     KnownFix(
@@ -137,9 +145,24 @@ KNOWN_FIXES = (
         "2026-11-21",
     ),
     KnownFix(
-        r"\b(?:nv|nvidia|uvm)[\w./-]{0,120}\.[ch]:\d{1,6}:\d{1,4}: error: |\.[ch]:\d{1,6}:\d{1,4}: "
-        r"(?:error: )?[^\n]{0,80}(?:undeclared|no member named|too (?:many|few) arguments)"
-        r"|in expansion of macro .{0,40}ZONE_DEVICE",
+        rf"{_COMPILER}|Bad return status for module build|\*\*\* \[",
+        "the branch of the driver (470 or older) gets no new versions, and does not know this "
+        "kernel, "
+        "whose interfaces have changed",
+        "Boot the kernel that was there before, or a long-term kernel of the distribution that "
+        "this "
+        "branch was built for (390: up to 6.2 or so, 470: up to 6.8 or so); some distributions "
+        "patch the "
+        "branch for newer ones. A newer branch does not drive a GPU of Kepler or Fermi: replace "
+        "the card, "
+        "or use it without NVIDIA's driver.",
+        "github.com/NVIDIA/open-gpu-kernel-modules/issues/610, 526",
+        "2026-11-28",
+        branches=(0, 470),
+        proven=False,
+    ),
+    KnownFix(
+        _COMPILER,
         "the driver's sources do not fit this kernel, which is newer than the driver: its "
         "interfaces "
         "have changed",

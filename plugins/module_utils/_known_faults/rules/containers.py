@@ -129,7 +129,12 @@ GENERAL = (
     Rule(
         "nvidia_smi_missing",
         r"exec: \W{0,16}nvidia-smi\W{0,16}: executable file not found"
-        r"|nvidia-smi: (?:command )?not found",
+        r"|nvidia-smi: (?:command )?not found"
+        # What shells say in other languages.
+        r"|nvidia-smi ?[:\uff1a] ?(?:(?:Kommando|Befehl) nicht gefunden|comm?and[eo] "
+        r"(?:introuvable|non "
+        r"trouvée|non trovato)|orden no encontrada|comando não encontrado|未找到命令|找不到命令"
+        r"|команда не найдена|コマンドが見つかりません)",
         "container start",
         "The container was started without --gpus or without the nvidia runtime, so that nothing "
         "of the driver was put into it; or the node has no nvidia-smi.",
@@ -429,10 +434,14 @@ GENERAL = (
     ),
     Rule(
         "gpu_lost",
-        r"GPU is lost|\b(?:GPU|NVRM|Xid)\b[^\n]{0,120}fallen off the bus|\bXid=79\b"
+        # Also of a GPU that does not answer when its driver starts (osapi.c), in three lines.
+        r"GPU is lost|\b(?:GPU|NVRM|Xid)\b(?:[^\n]{0,60}?\b(?P<address>(?:[0-9a-f]{4,8}:)"
+        r"[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)\b)?(?:[^\n]{0,120}?\n?[^\n]{0,120}?installed in "
+        r"this "
+        r"system has(?:[^\n]{0,100}?\n)?)?[^\n]{0,120}?fallen off the bus|\bXid=79\b"
         r"|Unable to determine the device handle for GPU[^\n]{0,60}(?:Unknown Error|is lost)",
         "nvidia-smi, the kernel's log (Xid 79)",
-        "A GPU does not answer on the bus any more.",
+        "The GPU {address} does not answer on the bus any more.",
         REBOOT_STEP,
         "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
         "NVIDIA's Xid catalogue (79)",

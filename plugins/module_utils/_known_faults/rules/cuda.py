@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ..._core.finding import ERROR, WARNING
+from ..._core.finding import ERROR, POSSIBLE, WARNING
 from ..types import Rule
 
 CUDA_CONDITION = "unmet_requirement"
@@ -63,6 +63,27 @@ CUDA = (
         "Use an image with an older CUDA, or install a newer driver.",
         "CUDA driver version is insufficient for CUDA runtime version",
         "github.com/NVIDIA/nvidia-docker/issues/317",
+    ),
+    Rule(
+        "gpu_mapping_failed",
+        r"mapping of buffer object failed|cudaErrorMapBufferObjectFailed|CUDA_ERROR_MAP_FAILED"
+        r"|Cuda failure 205\b",
+        "a CUDA program (error 205), NCCL",
+        "A GPU could not map the memory of another one (peer-to-peer): its window in the address "
+        "space (BAR1) is too small or not there, the IOMMU is in the way, or the driver was "
+        "changed to "
+        "allow peer-to-peer on cards for which NVIDIA does not offer it.",
+        "Enable Resizable BAR and Above 4G Decoding in the BIOS, and compare the BAR1 Memory Usage "
+        "of all GPUs "
+        "(nvidia-smi -q -d MEMORY): its total has to be as large as the memory of the card. Boot "
+        "with iommu=pt or without IOMMU where no guest needs it. Otherwise run without "
+        "peer-to-peer: NCCL_P2P_DISABLE=1.",
+        "Cuda failure p2pBandwidthLatencyTest.cu:189: 'mapping of buffer object failed'",
+        "github.com/tinygrad/open-gpu-kernel-modules/issues/16, 44; "
+        "github.com/aikitoria/open-gpu-kernel-modules/issues/38",
+        "2026-11-28",
+        confidence=POSSIBLE,
+        covers=("nccl_test_failed", "nccl_warned"),
     ),
     Rule(
         "ptx_toolchain",

@@ -37,6 +37,26 @@ _AGAIN = (
 INTEL = (
     Rule(
         FIRMWARE_FAILED,
+        r"\b(?P<driver>i915|xe) (?P<address>[0-9a-f:.]{7,16}): (?:\[drm\] )?(?:\*ERROR\* )?"
+        r"(?:(?:Tile\d|GT\d|GUC):? ?){0,3}(?:Unsupported GuC v?(?P<has>[\d.]{3,16}\d)! v?"
+        r"(?P<needs>[\d.]{3,16}\d) or newer is required|GuC firmware (?P<file>[\w./+-]{1,120}): "
+        r"unexpected version: (?P<found>[^\n]{3,60}))",
+        _KERNEL,
+        "The driver {driver} does not start the GPU {address}: its GuC firmware is of another "
+        "release than the kernel needs ({has}{found}).",
+        "Install a newer firmware package (linux-firmware; Debian: firmware-intel-graphics; "
+        "Ubuntu: linux-firmware) that has GuC {needs} or later, rebuild the initial RAM disk and "
+        "reboot. Until then boot the kernel that was there before.",
+        "xe 0000:00:02.0: [drm] *ERROR* GT0: Unsupported GuC v70.20.0! v70.29.2 or newer is "
+        "required",
+        f"{_LINUX}xe/xe_uc_fw.c, i915/gt/uc/intel_uc_fw.c; "
+        "github.com/thesofproject/linux/pull/5196",
+        READ,
+        covers=(PROBE_FAILED, WEDGED, GUC),
+        quotes_covered=True,
+    ),
+    Rule(
+        FIRMWARE_FAILED,
         _CARD + _PLACE + r"firmware production part check failure",
         _KERNEL,
         "The GPU {address} refused its GuC firmware, though the file was found: the card's own "
@@ -50,6 +70,22 @@ INTEL = (
         READ,
         confidence=POSSIBLE,
         covers=(PROBE_FAILED, WEDGED),
+    ),
+    Rule(
+        FIRMWARE_FAILED,
+        _CARD + _PLACE + r"firmware signature verification failed",
+        _KERNEL,
+        "The GPU {address} does not accept the signature of its GuC firmware: the file is damaged, "
+        "is for another card, or was read wrongly over the bus.",
+        "Install the firmware package again (linux-firmware) and rebuild the initial RAM disk. If "
+        "it fails with a fresh file: another slot, and the card in another machine; on ARM boards "
+        "the bus itself is the likely cause.",
+        "xe 0000:03:00.0: [drm] *ERROR* GT0: firmware signature verification failed",
+        f"{_LINUX}xe/xe_guc.c; github.com/geerlingguy/raspberry-pi-pcie-devices/issues/510",
+        READ,
+        confidence=POSSIBLE,
+        covers=(PROBE_FAILED, WEDGED),
+        quotes_covered=True,
     ),
     Rule(
         WEDGED,
@@ -68,9 +104,26 @@ INTEL = (
         quotes_covered=True,
     ),
     Rule(
+        FIRMWARE_FAILED,
+        _CARD + _PLACE + r"load failed: status = (?P<status>0x[0-9a-f]{1,8})\b",
+        _KERNEL,
+        "The GPU {address} did not start with its GuC firmware (status {status}), though the file "
+        "was found: it is of another release than the kernel, or the card refuses it.",
+        "Install the firmware of the kernel's release (linux-firmware), rebuild the initial RAM "
+        "disk and power the machine off and on. In servers try the card with Resizable BAR turned "
+        "off, or in another slot.",
+        "i915 0000:0d:00.0: [drm] GT0: GUC: load failed: status = 0x40000056, time = 0ms",
+        f"{_LINUX}i915/gt/uc/intel_guc_fw.c; "
+        "github.com/intel-gpu/intel-gpu-i915-backports/issues/194",
+        READ,
+        confidence=POSSIBLE,
+        covers=(PROBE_FAILED,),
+    ),
+    Rule(
         RESET_FAILED,
         _CARD + _PLACE + r"(?:\w{1,20} )?(?:GuC )?(?:reset failed \(-\w{1,20}\)"
-        r"|engine reset request failed|reset request timed out|failed to reset chip)",
+        r"|Failed to reset GuC, ret = -\d{1,4}|engine reset request failed|reset request timed "
+        r"out|failed to reset chip)",
         _KERNEL,
         "The driver {driver} could not reset the GPU {address}, or one of its engines, after it "
         "hung.",

@@ -11,6 +11,7 @@ GPUs has one, in the table of kubelet's messages.
 
 from __future__ import annotations
 
+from ..._core.finding import WARNING
 from ..types import Rule
 
 READ = "2026-11-23"
@@ -49,8 +50,48 @@ CLUSTER = (
         READ,
     ),
     Rule(
+        "mig_pending",
+        r"MIG mode is in pending (?P<what>enable|disable) state for GPU "
+        r"(?P<address>[0-9A-F:.]{4,20}\d)"
+        r"|Mode change pending: true|At least one mode change pending"
+        r"|could not be reset:[^\n]{0,20}\n(?:[^\n]{0,600}\n){1,40}?[^\n]{0,200}Error applying MIG",
+        "nvidia-smi -mig, NVIDIA's MIG manager",
+        "The MIG mode of the GPU {address} was changed and counts only after the GPU's next reset, "
+        "which "
+        "did not happen: a program or a module uses the GPU, or the machine is a guest that may "
+        "not "
+        "reset it.",
+        "Stop what uses the GPU (nvidia-smi, DCGM, the device plugin, nvidia-persistenced; "
+        "modprobe -r "
+        "nvidia_drm), then nvidia-smi --gpu-reset -i GPU. In a virtual machine, or where the reset "
+        "is refused, reboot the drained node; the GPU operator's MIG manager does so with the "
+        "variable WITH_REBOOT=true.",
+        "Warning: MIG mode is in pending enable state for GPU 00000001:00:00.0:In use by another "
+        "client",
+        "github.com/NVIDIA/gpu-operator/issues/1845, 668; github.com/NVIDIA/mig-parted/issues/181",
+        "2026-11-28",
+        WARNING,
+        covers=("driver_in_use",),
+    ),
+    Rule(
+        "dra_mig_left",
+        r"MIG devices found that aren't prepared to any claim",
+        "the kubelet plugin of NVIDIA's DRA driver",
+        "The GPUs of the node have MIG devices that no claim of the DRA driver made: an "
+        "administrator, the MIG manager or an earlier run left them, and the driver does not "
+        "start.",
+        "On the drained node: nvidia-smi -L lists them; remove them with nvidia-smi mig -dci and "
+        "nvidia-smi mig -dgi, and see that no MIG manager makes them again. Then delete the "
+        "plugin's pod.",
+        "Error: unable to sync prepared devices from CRD: MIG devices found that aren't prepared "
+        "to any claim",
+        "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/149",
+        "2026-11-28",
+    ),
+    Rule(
         "mig_without_instances",
-        r"device (?P<index>\d{1,3}) has no MIG devices configured",
+        r"device (?P<index>\d{1,3}) has no MIG devices configured"
+        r"|MIG mode (?:is )?enabled, but no MIG devices (?:were )?found",
         _PLUGIN,
         "The GPU {index} has its MIG mode on and no MIG device; with the strategy single the "
         "plugin stops, with mixed it offers nothing of this GPU.",

@@ -190,6 +190,18 @@ KERNEL = (
         _CASES_READ,
     ),
     Rule(
+        IN_USE,
+        r"could not be reset:\s{1,12}GPU (?P<address>[0-9A-F:.]{4,20}\d): In use by another client",
+        "nvidia-smi --gpu-reset, mig-parted",
+        "The GPU {address} cannot be reset: a program or a module uses it.",
+        "Stop what uses it: nvidia-persistenced, DCGM, the fabric manager, the device plugin, a "
+        "display manager (lsof /dev/nvidia*), and unload nvidia_drm (modprobe -r nvidia_drm). "
+        "Otherwise reboot the drained node.",
+        "The following GPUs could not be reset:\n  GPU 00000000:01:00.0: In use by another client",
+        "github.com/NVIDIA/mig-parted/issues/181",
+        _CASES_READ,
+    ),
+    Rule(
         "driver_oops",
         r"\bRIP: (?:\d{4}:)?(?P<function>\w{1,80})\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} "
         r"\[(?P<module>nvidia\w{0,20})\]",
@@ -364,9 +376,13 @@ KERNEL = (
     Rule(
         "gpu_probe_failed",
         r"NVIDIA probe routine (?:was not called|failed) for -?\d{1,6} device"
-        r"|None of the NVIDIA devices were initialized",
+        r"|None of the NVIDIA devices were initialized"
+        r"|\bnvidia(?:: probe of|(?= )) (?P<address>[0-9a-f:.]{7,16})(?:: probe with driver "
+        r"nvidia)? "
+        r"failed with error -\d{1,4}",
         _KERNEL,
-        "NVIDIA's module did not get hold of a GPU: another driver has it, or it did not start.",
+        "NVIDIA's module did not get hold of a GPU {address}: another driver has it, or it did not "
+        "start.",
         "See lspci -k -d 10de: for the driver that has it, and the lines of NVRM before it in the "
         "kernel's log.",
         "NVRM: The NVIDIA probe routine was not called for 1 device(s).",

@@ -10,8 +10,9 @@ shows in addition (file systems, locks, pins) is in ``_packages/failures.py``.
 
 from __future__ import annotations
 
-from ..._core.finding import POSSIBLE
+from ..._core.finding import POSSIBLE, WARNING
 from ..types import PACKAGE_ERRORS, Rule
+from .pacman import PACMAN
 
 READ = "2026-11-28"
 _MANAGER = "a package manager"
@@ -22,13 +23,43 @@ MANAGERS = (
     r"(?m)^\s*(?:\d[\d.]* )?(?:E|W|Err|Get|Hit):|^\s*Probl.{1,2}me?s?(?: \d+)?: |Signing key on "
     r"|\b(?:apt|apt-get|dnf|dnf5|yum|zypper) (?:-\S{1,20} ){0,3}(?:install|reinstall|update|upgrade"
     r"|remove|module|refresh)\b|\bdpkg\b|Reading package lists|InRelease"
+    r"|/usr/bin/(?:apt-get|apt|dnf|yum|zypper)\b|\b(?:Pre-?)?Depends: [a-z0-9]"
     r"|modular filtering|Failed to resolve the transaction|repomd\.xml"
 )
 
 #: Where no repository has DKMS; the driver's role says where each system has it.
 DKMS_MISSING = "dkms_missing"
 
+# Packages of which a text says in another language that another one is missing: only the names and
+# the versions are the same in all languages.
+_RELATION = (
+    r"(?:^|\n) {0,8}[a-z0-9][\w.+-]{1,60}(?::\w{1,8})? : [^\n:\d(]{2,40}: {0,2}[a-z0-9]"
+    r"[\w.+-]{1,60}(?: \(= | \(>= | \(<= | \(<< | \(>> )"
+)
 PACKAGES = (
+    *PACMAN,
+    Rule(
+        "package_filtered",
+        r"NVIDIA driver: (?:some kernel packages have been filtered due to missing precompiled "
+        r"modules|filtering kernel (?P<kernel>\S{1,80}), no precompiled modules)"
+        r"|NOTE: Skipping kernel installation since no kernel module package (?P<module>\S{1,120})",
+        "dnf with the plugin of NVIDIA's repository",
+        "NVIDIA has no precompiled module yet for a kernel of the distribution {kernel}, and the "
+        "plugin dnf-plugin-nvidia therefore holds that kernel back. The installed kernel and "
+        "driver go on working.",
+        "Wait: NVIDIA publishes the module some days after a kernel; dnf nvidia-plugin lists what "
+        "is held back. If the kernel is urgent, switch the module's stream from a precompiled to a "
+        "DKMS one (dnf module list nvidia-driver: open-dkms, or latest-dkms). Do not remove the "
+        "plugin and keep the precompiled stream: the next boot would have no module. Modules are "
+        "made "
+        "for kernels of RHEL; those of its siblings may have other names.",
+        "NVIDIA driver: some kernel packages have been filtered due to missing precompiled "
+        "modules.",
+        "github.com/NVIDIA/yum-packaging-precompiled-kmod/issues/53, 43",
+        READ,
+        severity=WARNING,
+        covers=("package_conflict", "package_missing"),
+    ),
     Rule(
         "package_image_system",
         r"system is configured to be read-only|This is a transactional-server"
@@ -336,7 +367,14 @@ PACKAGES = (
         r"no available installation candidate|was not found|No package matching"
         r"|Unable to locate package|has no installation candidate|Unable to find a match"
         r"|No package \S+ available|No provider of|No match for argument"
-        r"|Failed to install some of the specified packages",
+        r"|Failed to install some of the specified packages"
+        # In German, French, Spanish, Italian, Portuguese, Chinese and Japanese, as apt and dnf
+        # have them.
+        r"|Paket \S{1,80} kann nicht gefunden werden|Kein Paket \S{1,80} verfügbar"
+        r"|Impossible de trouver le paquet|No se ha podido localizar el paquete"
+        r"|Impossibile trovare il pacchetto|Impossível encontrar o pacote|无法定位软件包"
+        r"|パッケージ \S{1,80} が見つかりません|Невозможно найти пакет"
+        r"|Es konnte keine Übereinstimmung gefunden werden",
         _MANAGER,
         "A package or its version is in no repository of this node.",
         "Ask for a version or branch that the repositories have (apt-cache policy, dnf list), or "
@@ -370,7 +408,9 @@ PACKAGES = (
         r"|\bobsoletes .{1,200} provided by|\brequires \S+ [<>=]+|held broken packages|but it is "
         r"not (?:going to be )?install"
         r"|nothing provides|conflicting requests|Depsolve Error|cannot install both"
-        r"|requirement cannot be provided|not installable providers",
+        r"|requirement cannot be provided|not installable providers"
+        # In other languages.
+        rf"|{_RELATION}",
         _MANAGER,
         "The packages' dependencies cannot be met.",
         "See what is held, pinned or of another repository (apt-mark showhold, apt-cache policy; "

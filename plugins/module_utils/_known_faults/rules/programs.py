@@ -138,6 +138,41 @@ PROGRAMS = (
         _READ,
     ),
     Rule(
+        "device_node_rights",
+        r"Unable to open (?P<node>/dev/kfd) read-write: Operation not permitted"
+        r"|(?P<other>/dev/kfd)\b[^\n]{0,40}?operation not permitted",
+        "rocminfo, in a container",
+        "The container has the file /dev/kfd, and its control group does not allow the device.",
+        "Give the device to the container, not its file only: --device /dev/kfd --device /dev/dri "
+        "for Docker and Podman; for LXC and Proxmox dev0: /dev/kfd,gid=NUMBER in the container's "
+        "configuration, or lxc.cgroup2.devices.allow: c MAJOR:* rwm with the number that ls -l "
+        "/dev/kfd shows on the node after each boot; in Kubernetes ask for amd.com/gpu.",
+        "Unable to open /dev/kfd read-write: Operation not permitted",
+        "github.com/ROCm/rocminfo/issues/37; Linux, Documentation/admin-guide/cgroup-v2.rst "
+        "(device controller)",
+        _READ,
+    ),
+    Rule(
+        "kfd_not_opened",
+        r"Unable to open /dev/kfd read-write: (?P<error>Invalid argument|Cannot allocate memory"
+        r"|Bad address|No such device(?: or address)?|Inappropriate ioctl for device)",
+        "rocminfo",
+        "The kernel's driver for computing (KFD) refuses to open /dev/kfd ({error}), although the "
+        "file and its rights are there: it serves none of the GPUs, it failed for this process, or "
+        "the file in a container has the number of another device.",
+        "Run rocminfo on the node itself. If it fails there too: dmesg | grep kfd says which GPU "
+        "it "
+        "skipped and why (no PCIe atomics, a card that ROCm does not serve, a failed start). If it "
+        "works there: compare ls -l /dev/kfd inside and outside, whose numbers must be equal (the "
+        "number "
+        "changes with boots), and run rocminfo on a release of ROCm that fits the kernel's driver.",
+        "Unable to open /dev/kfd read-write: Invalid argument",
+        "github.com/ROCm/legacy-rocm-build/issues/5379, 4043, 2232; Linux, "
+        "drivers/gpu/drm/amd/amdkfd/kfd_chardev.c",
+        _READ,
+        confidence="possible",
+    ),
+    Rule(
         "device_node_missing",
         _NO_KFD,
         "docker, podman, rocminfo",

@@ -22,14 +22,14 @@ from .packages import PACKAGES
 from .programs import PROGRAMS
 from .selinux import SELINUX
 from .smi_status import of_status
-from .tests_of_gpus import LAST_OF_TESTS, SLURM, TESTS
+from .tests_of_gpus import LAST_OF_TESTS, OTHER_TOOLS, SLURM, TESTS, XPU_SMI
 from .xids import XID_RULES
 
 FAILURES = (
     *(*KUBELET, *GENERAL, *CDI, *SELINUX, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL),
     *(*AMD, *INTEL, *DRM),
     *of_status((*GENERAL, *PROGRAMS, *KERNEL)),
-    *(*TESTS, *SLURM, *NVCC, *COMPILERS, *BUILDS, *PACKAGES),
+    *(*TESTS, *XPU_SMI, *OTHER_TOOLS, *SLURM, *NVCC, *COMPILERS, *BUILDS, *PACKAGES),
     *(*LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
 )
 

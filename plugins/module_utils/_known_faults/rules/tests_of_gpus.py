@@ -102,6 +102,80 @@ TESTS = (
     ),
 )
 
+XPU_SMI = (
+    Rule(
+        "gpu_test_failed",
+        r"(?:^|\n)\| (?P<test>[A-Z][\w /()-]{2,40}?) {1,40}\| Result: Fail\b(?:[^\n]{0,400}\n)"
+        r"{1,3}?"
+        r"\|[^|\n]{0,60}\|(?: Message:)?(?P<said> {1,4}(?!Message: )[A-Z(][^|\n]{4,160}?) "
+        r"*(?:\||\n)",
+        "xpu-smi diag",
+        "A test of xpu-smi failed on an Intel GPU: {test}. It says:{said}",
+        "Where the message names the software (libraries, permission, configuration, another "
+        "process on the GPU), correct that and run the test again: xpu-smi diag -d ID --singletest "
+        "N. For "
+        "performance: see that nothing else uses the GPU, its power limit and its cooling. Then "
+        "check dmesg | grep -e "
+        "i915 -e xe; the card is to be checked only if it fails with an idle GPU and a current "
+        "driver.",
+        "| Performance Computation      | Result: Fail                |\n"
+        "|                              | Message:                    |\n"
+        "|                              |  GPU 0 : Fail to check computation performance.  |",
+        "github.com/intel/xpumanager/issues/102; "
+        "github.com/intel-gpu/intel-gpu-i915-backports/issues/192",
+        _READ,
+        WARNING,
+        confidence=POSSIBLE,
+    ),
+)
+
+OTHER_TOOLS = (
+    Rule(
+        "gpu_test_failed",
+        r"(?:^|\n)\| Level {1,40}\| (?P<level>\d) [^\n]{0,200}\n\| Result {1,40}\| Fail\b",
+        "xpu-smi diag",
+        "The tests of level {level} of xpu-smi failed as a whole on an Intel GPU; the rows with "
+        "Result: Fail name the test.",
+        "Read these rows: what names software (libraries, permission, another process) is to be "
+        "corrected before the test runs again. Without any, check dmesg | grep -e i915 -e xe: a "
+        "GPU that hung ends the tests.",
+        "| Level                         | 3      |\n| Result                        | Fail   |",
+        "github.com/intel-gpu/intel-gpu-i915-backports/issues/192",
+        _READ,
+        WARNING,
+        confidence=POSSIBLE,
+    ),
+    Rule(
+        "xpum_not_running",
+        r"XPUM Service Status Error",
+        "xpumcli, XPU Manager",
+        "The command does not reach the daemon of Intel's XPU Manager: it is not installed, was "
+        "not started, "
+        "or ended. It says nothing of the GPU.",
+        "Check systemctl status xpum and journalctl --unit xpum; install the Level Zero packages "
+        "of "
+        "the driver's release, then: systemctl restart xpum. xpu-smi needs no daemon.",
+        "Error: XPUM Service Status Error.",
+        "github.com/intel/xpumanager/issues/72, 34",
+        _READ,
+    ),
+    Rule(
+        "nvlink_down",
+        r"\bgpuId (?P<gpu>\d{1,2}):\s{1,20}D(?: D){2,35}(?![ \w])",
+        "dcgmi nvlink --link-status",
+        "All NVLinks of GPU {gpu} are down, so that programs on several GPUs use PCIe or fail. "
+        "That is right for cards without a bridge; on a board with NVSwitches it is not.",
+        "Check nvidia-smi nvlink -s and nvidia-smi topo -m. With NVSwitches: systemctl status "
+        "nvidia-fabricmanager, in the driver's version. With cards of PCIe: whether the NVLink "
+        "bridges are there and seated. dcgmi diag does not take it as a failure.",
+        "    gpuId 0:\n        D D D D D D D D D D D D D D D D D D",
+        "github.com/NVIDIA/DCGM/issues/198",
+        _READ,
+        WARNING,
+        confidence=POSSIBLE,
+    ),
+)
+
 SLURM = (
     Rule(
         "slurm_registration_invalid",

@@ -28,6 +28,7 @@ from .xids_data import (
     WARNING,
 )
 
+RECOVERY = "recovery_action"
 #: A number without a row of its own, and an error of an NVSwitch: their tables decide.
 XID, SWITCH = "xid", "nvswitch_error"
 _CASES_READ = "2026-11-28"
@@ -163,7 +164,7 @@ XID_RULES = (
         "NVRM: Xid (PCI:0000:05:00): 62, pid='<unknown>', name=<unknown>, 0000(0000) 00000000",
     ),
     Rule(
-        "recovery_action",
+        RECOVERY,
         r"\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{4,16})[^)\n]{0,40}\): 154, [^\n]{0,60}?recovery "
         r"action changed from 0x[0-9a-f]{1,8} \([^)\n]{0,60}\) to 0x[0-9a-f]{1,8} "
         r"\((?!None\))(?P<action>[^)\n]{1,60})\)",
@@ -177,6 +178,7 @@ XID_RULES = (
         READ,
         # It overrides what the Xid before it calls for.
         covers=("gpu_needs_reset",),
+        over=r"\bXid \((?:PCI:)?ADDRESS[^)\n]{0,40}\): 154, [^\n]{0,60}?to 0x0 \(None\)",
     ),
     Rule(
         SWITCH,

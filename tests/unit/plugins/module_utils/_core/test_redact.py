@@ -67,6 +67,42 @@ def test_users_passwords_and_queries_of_addresses_are_covered(text, shown):
     assert redact(text) == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("token: abcd1234efgh", "token: ***"),
+        ("passwd: X", "passwd: ***"),
+        ("  password: hunter2, user: x", "  password: ***, user: x"),
+        ("password: hunter2 for bob", "password: *** for bob"),
+        ("secret=X", "secret=***"),
+        ('password: "correct hunter2"', "password: ***"),
+        ("API_TOKEN: qwertz", "API_TOKEN: ***"),
+        ("Error: token: abc12345def was rejected", "Error: token: *** was rejected"),
+    ],
+)
+def test_a_value_after_a_colon_is_covered_without_quotes(text, shown):
+    assert redact(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token: 12 tokens left",
+        "prompt tokens: 512, completion tokens: 64000",
+        "token: expired",
+        "password: a password is required",
+        "[sudo] password for me:\nnext",
+        "secret: nvidia-licence not found",
+        "secretName: regcred",
+        "tokenizer: llama",
+        "token: |",
+        "the token: x",
+    ],
+)
+def test_a_sentence_after_a_colon_is_no_secret(text):
+    assert redact(text) == text
+
+
 def test_a_quote_in_a_password_is_a_part_of_it_where_the_text_is_one_value():
     assert addresses('http://u:hun"hunter2@h', True) == "http://***@h"
     assert PW not in redact_json(parse('{"p": "http://u:hun\\"hunter2@h"}', "x"))

@@ -296,7 +296,7 @@ def test_an_xid_that_no_table_has_is_a_warning():
 
 
 def test_the_worst_xid_of_a_text_is_told():
-    lines = [f"NVRM: Xid (PCI:0000:0{number}:00): {number}, pid=7" for number in (31, 480, 13)]
+    lines = [f"NVRM: Xid (PCI:0000:03:00): {number}, pid=7" for number in (31, 480, 13)]
     (finding,) = explain("\n".join(lines))
     assert "Xid 480" in finding.cause
 
