@@ -35,7 +35,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan im
     Step,
     plan_driver,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_driver as module
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _phases
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import FetchResult
@@ -94,7 +97,7 @@ def standin_decision(facts, desired, _data):
     if action == "none" and driver["loaded"] not in (None, version):
         stale = f"{driver['loaded']} is loaded"
     change = action != "none" or ours != sums or load or (desired.hold and driver["held"] is False)
-    change = change or driver["pending"]
+    change = bool(change or driver["pending"])
     runfile = None
     packages = dict.fromkeys(NAMES, f"{version}-1")
     obsolete = ()
@@ -357,12 +360,14 @@ class Task:
         self.detached = []
         monkeypatch.setattr(module, "_ROOT", str(node.root))
         monkeypatch.setattr(module, "module_runner", lambda _module: node)
-        monkeypatch.setattr(module, "plan_driver", standin_decision)
+        monkeypatch.setattr(action, "plan_driver", standin_decision)
         monkeypatch.setattr(_phases.ProxiedAction, "run", lambda *_a, **_k: {})
         monkeypatch.setattr(action, "run_in_background", self.background)
         monkeypatch.setattr(_phases, "run_in_background", self.background)
         monkeypatch.setattr(action, "fetch", self.fetch)
         self.fetched = []
+        self.reads = []
+        self.variables = {}
 
     def background(self, plugin, name, arguments, task_vars, *, limit, what):
         self.detached.append((arguments["_internal"]["_phase"], limit))
@@ -408,6 +413,9 @@ class Task:
         plugin.other = other
 
         def execute(module_name, module_args, task_vars):
+            if module_name == "kubegpu.nodes.gpu_node_facts":
+                self.reads.append(module_args)
+                return {"ansible_facts": {"gpu_node": self.facts()}}
             phase = module_args["_internal"]["_phase"]
             self.phases.append(phase)
             if self.die == phase and (not check or phase != "plan"):
@@ -418,7 +426,13 @@ class Task:
             return answer
 
         plugin._execute_module = execute
-        return plugin.run(task_vars={})
+        return plugin.run(task_vars=self.variables)
+
+    def facts(self):
+        """What gpu_node_facts returns of the node."""
+        reader = NodeReader(str(self.node.root), self.node)
+        found = gather(reader, RuntimePaths(), "/var/lib/kubegpu/state.json")
+        return json.loads(json.dumps(found))
 
     def __call__(self, **options):
         arguments = {"state_path": str(self.state), **options}
@@ -603,7 +617,7 @@ def test_nouveau_in_use_needs_a_reboot(task, node):
 @pytest.fixture
 def decided(task, node, monkeypatch):
     """Return the task with the real decision, on a node whose administrator installed a driver."""
-    monkeypatch.setattr(module, "plan_driver", plan_driver)
+    monkeypatch.setattr(action, "plan_driver", plan_driver)
     node.put(NEW)
     return task
 
