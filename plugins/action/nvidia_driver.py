@@ -243,13 +243,13 @@ class _DriverChange:
         except KubegpuError as error:
             raise Failed(failure(error)) from error
         except OTHER_FORM as fault:
-            error = KubegpuError(
+            wrong = KubegpuError(
                 f"The driver cannot be planned: {type(fault).__name__}: {fault}.",
                 next_step="Report it with the facts of the host, which the playbook diagnose "
                 "collects.",
                 code=OTHER_FORM_CODE,
             )
-            raise Failed(failure(error)) from fault
+            raise Failed(failure(wrong)) from fault
 
     def _sets(self, plan: Plan) -> list[dict[str, Any]]:
         """Return the arguments of each call of package_set, in order."""

@@ -67,7 +67,7 @@ _PLAN = argument_spec(
 # Mappings with free keys: the form of the keys, and whether a value may be null.
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._:*-]*\Z")
 _UNIT = re.compile(r"[A-Za-z0-9@_.-]+\Z")
-_PATH = re.compile("|".join(f"{re.escape(path)}" for path in PATHS) + r"\Z")
+_PATH = re.compile(rf"(?:{'|'.join(map(re.escape, PATHS))})\Z")
 _MAPPINGS: Mapping[str, tuple[re.Pattern[str], bool]] = {
     "packages": (_PACKAGE, True),
     "optional_packages": (_PACKAGE, True),

@@ -14,6 +14,7 @@ import base64
 import hashlib
 import json
 import types
+from dataclasses import replace
 
 import pytest
 from ansible.errors import AnsibleError
@@ -367,6 +368,8 @@ class Task:
         monkeypatch.setattr(action, "fetch", self.fetch)
         self.fetched = []
         self.reads = []
+        # By phase: what happens on the node before it.
+        self.before = {}
         self.variables = {}
 
     def background(self, plugin, name, arguments, task_vars, *, limit, what):
@@ -418,6 +421,8 @@ class Task:
                 return {"ansible_facts": {"gpu_node": self.facts()}}
             phase = module_args["_internal"]["_phase"]
             self.phases.append(phase)
+            if not check:
+                self.before.pop(phase, lambda: None)()
             if self.die == phase and (not check or phase != "plan"):
                 raise Killed
             answer = run_module(module.main, module_args, check=check)
@@ -1309,3 +1314,147 @@ def test_what_takes_long_is_detached_from_the_connection(task, node):
     task.detached.clear()
     task(version=NEW)
     assert [phase for phase, _limit in task.detached] == ["begin", "finish"]
+
+
+def known(task):
+    """The facts that a play has read before."""
+    task.variables = {"ansible_facts": {"gpu_node": task.facts()}}
+    task.reads.clear()
+
+
+def test_facts_that_still_hold_are_not_read_again(task):
+    task(version=NEW)
+    known(task)
+    assert not task(version=NEW)["changed"]
+    assert (task.reads, task.phases) == ([], ["plan"])
+    # After the packages the node is another one.
+    assert task(version=OLD)["loaded"] == OLD
+    assert len(task.reads) == 1
+
+
+@pytest.mark.parametrize("form", ["older", "of another form"])
+def test_facts_that_do_not_hold_any_more_are_read_again(task, node, form):
+    known(task)
+    if form == "older":
+        node.put(OLD)
+        node.load(OLD)
+    else:
+        del task.variables["ansible_facts"]["gpu_node"]["driver"]
+    answer = task(version=NEW)
+    assert answer["changed"] and answer["loaded"] == NEW
+    # Check mode, before the plan, before what is left to do.
+    assert len(task.reads) == 3
+    assert not task(version=NEW)["changed"]
+
+
+def test_facts_from_before_the_repository_are_read_again(task, node, monkeypatch):
+    repository = {"name": "kubegpu-nvidia-driver", "url": "https://x"}
+
+    def decision(facts, desired, data):
+        plan = standin_decision(facts, desired, data)
+        return replace(plan, repository=None if facts["repositories"] else repository)
+
+    monkeypatch.setattr(action, "plan_driver", decision)
+    known(task)
+    arguments = {"state_path": str(task.state), "version": NEW}
+    given = []
+    whole = node.package_set
+    monkeypatch.setattr(
+        node, "package_set", lambda one, check: given.append((one, check)) or whole(one, check)
+    )
+    # In check mode nobody has added it.
+    assert task.once(True, arguments)["changed"] and task.reads == []
+    assert given[0][0]["repository_expected"]
+    task.once(False, arguments)
+    assert len(task.reads) == 2
+
+
+def boots(node):
+    write(node.root, "/proc/sys/kernel/random/boot_id", "another\n")
+
+
+@pytest.mark.parametrize("desired", [{"version": NEW}, {"state": "absent"}])
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [(boots, "boot id: none then, another now"), (lambda node: node.put(None), "installed driver")],
+)
+def test_a_node_that_changes_before_the_first_write_is_refused(task, node, desired, happens, said):
+    task(version=OLD)
+    state = task.state.read_bytes()
+    task.before["begin"] = lambda: happens(node)
+    answer = task(**desired)
+    assert answer["failed"] and answer["code"] == "node_changed"
+    assert "nothing was changed" in answer["cause"] and said in answer["evidence"]
+    assert answer["next_step"] and "rolled_back" not in answer
+    assert task.phases == ["plan", "begin"] and task.state.read_bytes() == state
+    # The next run plans for the node as it is.
+    assert task(**desired)["changed"]
+    assert not task(**desired)["changed"]
+
+
+def test_a_node_that_boots_between_the_phases_is_finished(task, node):
+    task.before["finish"] = lambda: boots(node)
+    assert task(version=NEW)["loaded"] == NEW
+    assert not task(version=NEW)["changed"]
+
+
+def test_headers_that_come_with_the_packages_are_built_for(task, node):
+    """By DKMS, before the rest is planned."""
+    node.build_for = ()
+    built = []
+
+    def dkms(words):
+        built.append(words)
+        node.build_for = (KERNEL, OTHER_KERNEL)
+        node.build(NEW)
+        return Result(0, "", "")
+
+    node.dkms = dkms
+
+    def headers(arguments, check):
+        answer = StandinNode.package_set(node, arguments, check)
+        if not check:
+            place = node.root / f"var/lib/dkms/nvidia/{NEW}"
+            (place / "source").mkdir(parents=True)
+            for kernel in (KERNEL, OTHER_KERNEL):
+                write(node.root, f"/lib/modules/{kernel}/build/Makefile")
+        return answer
+
+    node.package_set = headers
+    assert task(version=NEW)["loaded"] == NEW
+    assert task.phases == ["plan", "begin", "build", "finish"]
+    assert built == [["autoinstall", "-k", kernel] for kernel in (KERNEL, OTHER_KERNEL)]
+    assert len(task.reads) == 4
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (None, "ansible_facts.gpu_node is null"),
+        ({"os": {}}, "ansible_facts.gpu_node.os has no family"),
+    ],
+)
+def test_facts_of_another_form_end_the_task(task, monkeypatch, facts, said):
+    monkeypatch.setattr(task, "facts", lambda: facts)
+    answer = task.once(False, {"state_path": str(task.state), "version": NEW})
+    assert answer["failed"] and answer["code"] == "other_form" and said in answer["evidence"]
+    assert task.phases == []
+
+
+def test_a_node_answers_no_package_and_no_plan(task, node, monkeypatch):
+    """What is installed is planned here: a node that says otherwise is not heard."""
+    answers = []
+    whole = action.run_with_progress
+
+    def hostile(plugin, name, arguments, task_vars, text):
+        answer = whole(plugin, name, arguments, task_vars, text)
+        if name == "kubegpu.nodes.nvidia_driver" and "_tasks" in answer:
+            answer["_tasks"]["sets"] = [{"name": "nvidia-driver", "packages": {"evil": "1"}}]
+            answer["plan"] = {"action": "none"}
+            answers.append(answer)
+        return answer
+
+    monkeypatch.setattr(action, "run_with_progress", hostile)
+    answer = task(version=NEW)
+    assert answers and answer["plan"]["action"] == "install"
+    assert set(node.packages) == set(NAMES)
