@@ -456,7 +456,7 @@ _ROOT = "/"
 # run, which stops if another one has taken over its change.
 _INTERNAL: dict[str, dict[str, Any]] = {
     "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
-    "_plan": {"type": "dict", "required": True},
+    "_plan": {"type": "dict", "default": {}},
     "_failure": {"type": "dict"},
     "_runfile": {"type": "dict"},
     "_token": {"type": "str", "default": "", "no_log": True},
