@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.release import __version__
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.kernel_packages import (
@@ -26,6 +27,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.failur
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.loading import (
     unbuilt_kernels,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.arguments import ARGUMENT_SPEC
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.packages import (
     streams_of_installed,
@@ -81,7 +84,7 @@ _MARGIN = 120
 
 
 class ActionModule(PhasedAction):
-    """Plans on the controller. One call of the module where nothing differs; otherwise more."""
+    """Plans on the controller. Where nothing differs, one call of the module follows."""
 
     module = "nvidia_driver"
 
@@ -148,15 +151,34 @@ class _DriverChange:
             self._request, self._tables = read_options(given)
         except KubegpuError as error:
             raise Failed(failure(error)) from error
-        answer = self._compare()
+        self._check_options()
+        answer = self._begin_or_compare()
         tasks = answer.pop("_tasks", None)
         wrong = tasks_failure("nvidia_driver", tasks)
         if wrong:
             raise Failed(wrong)
-        plan = self._sent.plan
-        self._result.update(answer, plan=plan.to_json())
+        self._result.update(answer, plan=self._sent.plan.to_json())
         if tasks["needed"]:
-            self._change(plan, tasks["runfile"])
+            self._change(self._sent.plan, tasks["runfile"])
+
+    def _check_options(self) -> None:
+        """Refuse what the module would refuse, before it begins."""
+        found = ArgumentSpecValidator(ARGUMENT_SPEC).validate(self._options)
+        if found.error_messages:
+            raise Failed({"msg": redact("; ".join(found.error_messages))})
+
+    def _begins_at_once(self) -> bool:
+        """Return whether the plan alone says that there is a change.
+
+        An installer is fetched, and a driver that is removed is compared, before.
+        """
+        plan = self._sent.plan
+        return (
+            plan.change
+            and plan.action not in ("refuse", "remove")
+            and "runfile" not in (plan.source, plan.uninstall)
+            and not self._action._task.check_mode
+        )
 
     def _change(self, plan: Plan, given: dict[str, Any] | None) -> None:
         """Apply the plan.
@@ -174,7 +196,8 @@ class _DriverChange:
             # An uninstaller takes a minute and must not be interrupted either.
             uninstalls = "runfile" in (plan.uninstall, plan.source if absent else None)
             what = "uninstaller of the NVIDIA driver" if uninstalls else ""
-            self._module("begin", what=what, _runfile=runfile)
+            if not self._begins_at_once():
+                self._module("begin", what=what, _runfile=runfile)
             for arguments in self._sets(plan):
                 merge(self._set(arguments), self._result)
             if given is not None:
@@ -184,7 +207,7 @@ class _DriverChange:
             # Nothing was changed on a node that is another one.
             if absent or error.answer.get("code") == CODE:
                 raise
-            raise self._roll_back(error, given is not None) from error
+            raise self._roll_back(error, runfile=given is not None) from error
         if not absent:
             self._plan_the_rest()
         guest = GRIDD_UNIT in plan.services and self._options.get("licence")
@@ -193,7 +216,7 @@ class _DriverChange:
         # ``changed`` is that of the comparison.
         self._result.update({**finished, "changed": self._result["changed"]})
 
-    def _compare(self) -> dict[str, Any]:
+    def _begin_or_compare(self) -> dict[str, Any]:
         """Plan, and return what the node says of the plan.
 
         Facts that were read before are enough if the node is still as they say.
@@ -204,12 +227,22 @@ class _DriverChange:
                 self._plan(known)
                 # The repository has been added since.
                 if self._sent.plan.repository is None or self._action._task.check_mode:
-                    return self._module("plan")
+                    return self._first_phase()
             except Failed as error:
                 if error.answer.get("code") not in (CODE, OTHER_FORM_CODE):
                     raise
         self._plan(self._read())
-        return self._module("plan")
+        return self._first_phase()
+
+    def _first_phase(self) -> dict[str, Any]:
+        if not self._begins_at_once():
+            return self._module("plan")
+        try:
+            return self._module("begin")
+        except Failed as error:
+            if error.answer.get("code") == CODE:
+                raise
+            raise self._roll_back(error, runfile=False) from error
 
     def _plan_the_rest(self) -> None:
         """Plan again for the node with the new packages: verified, configured and loaded by it."""
@@ -261,7 +294,7 @@ class _DriverChange:
             return package_calls.removal_calls(plan)
         return package_calls.restore_calls()
 
-    def _roll_back(self, error: Failed, runfile: bool) -> Failed:
+    def _roll_back(self, error: Failed, *, runfile: bool) -> Failed:
         """Explain the failure and roll back; return the failure with the outcome."""
         message = str(error.answer.get("msg") or "no answer")
         what = "NVIDIA driver: clearing away what its installer left" if runfile else ""

@@ -435,8 +435,8 @@ from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.failure import fail
 from ..module_utils._core.internal_options import InternalOptionsModule
 from ..module_utils._core.printable import printable
-from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
-from ..module_utils._driver.arguments import MODULE_ARGUMENTS, read_request
+from ..module_utils._core.proxy_options import use_proxies
+from ..module_utils._driver.arguments import ARGUMENT_SPEC, read_request
 from ..module_utils._driver.apply.context import Context
 from ..module_utils._driver.apply.run import PHASES, plan_phase, run_phase
 from ..module_utils._driver.plan.config_files import RECORD
@@ -446,7 +446,6 @@ from ..module_utils._facts.gather import gather
 from ..module_utils._facts.runtimes import RuntimePaths
 from ..module_utils._host.command import module_runner
 from ..module_utils._host.reader import NodeReader
-from ..module_utils._record.options import STATE_ARGUMENTS
 from ..module_utils._record.store import StateStore
 
 # The root directory; tests use a temporary one.
@@ -466,13 +465,7 @@ _INTERNAL: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     module = InternalOptionsModule(
-        argument_spec={
-            **MODULE_ARGUMENTS,
-            "lock_timeout": {"type": "int", "default": 600},
-            **PROXY_ARGUMENTS,
-            "build_timeout": {"type": "int", "default": 3600},
-            **STATE_ARGUMENTS,
-        },
+        argument_spec=ARGUMENT_SPEC,
         internal=_INTERNAL,
         supports_check_mode=True,
     )

@@ -11,6 +11,8 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.options import argument_spec, read_arguments
+from .._core.proxy_options import PROXY_ARGUMENTS
+from .._record.options import STATE_ARGUMENTS
 from .types import Request
 
 #: The prefix of the role's variables.
@@ -64,6 +66,14 @@ MODULE_ARGUMENTS: dict[str, dict[str, Any]] = {
         if name not in ("today", "controller")
     },
     "licence": {**REQUEST_ARGUMENTS["licence"], "aliases": ["license"]},
+}
+#: All options of the module.
+ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
+    **MODULE_ARGUMENTS,
+    "lock_timeout": {"type": "int", "default": 600},
+    **PROXY_ARGUMENTS,
+    "build_timeout": {"type": "int", "default": 3600},
+    **STATE_ARGUMENTS,
 }
 
 

@@ -45,9 +45,7 @@ def run_phase(phase: str, context: Context) -> dict[str, Any]:
     :raises KubegpuError: the node is not the planned one, another run has taken over the change, or
         the phase failed.
     """
-    if phase == "begin":
-        context.sent.check(context.facts)
-    else:
+    if phase != "begin":
         # From here on this run itself has changed the node.
         _check_run(context, phase)
     return PHASES[phase](context)
@@ -105,7 +103,11 @@ def plan_phase(context: Context) -> dict[str, Any]:
 
 
 def _begin(context: Context) -> dict[str, Any]:
-    """Save the record, remove the driver of another source, write the files."""
+    """Save the record, remove the driver of another source, write the files.
+
+    Returns what :func:`plan_phase` says of the node before.
+    """
+    result = plan_phase(context)
     changes = configuration.file_changes(context)
     plan = context.plan
     files = {
@@ -141,7 +143,7 @@ def _begin(context: Context) -> dict[str, Any]:
         with applied(context.store, list(changes.values())):
             pass
         configuration.read_again(context, files)
-    return {"changed": True}
+    return result
 
 
 def _finish(context: Context) -> dict[str, Any]:

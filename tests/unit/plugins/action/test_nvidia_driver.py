@@ -484,7 +484,7 @@ def test_install_again_absent_again(task, node, capsys):
     start = snapshot(node)
     first = task(version=NEW)
     assert first["changed"]
-    assert task.phases == ["plan", "begin", "finish"]
+    assert task.phases == ["begin", "finish"]
     assert node.calls == [
         "package_set nvidia-driver present",
         "update-initramfs -u -k all",
@@ -713,7 +713,7 @@ def test_a_failed_build_is_explained_and_rolled_back(task, node):
     assert "nv-mmap.c:321:9: error: implicit declaration" in answer["msg"]
     assert answer["rolled_back"]
     assert "Rolled back: no driver" in answer["msg"]
-    assert task.phases == ["plan", "begin", "explain", "rollback"]
+    assert task.phases == ["begin", "explain", "rollback"]
     assert snapshot(node) == start
     assert not task.state.exists()
     # Another desired works then.
@@ -797,12 +797,12 @@ RUNFILE = {"version": NEW, "source": "runfile", "runfile": {"url": "http://x/x.r
 OLD_RUNFILE = {"version": OLD, "source": "runfile", "runfile": {"url": "http://x/old.run"}}
 
 
-BOUNDARIES = ["plan", "after plan", "begin", "after begin", "package_set", "after package_set"]
+BOUNDARIES = ["begin", "after begin", "package_set", "after package_set"]
 
 
 @pytest.mark.full(
     *(f"absent-{place}" for place in BOUNDARIES if place != "after begin"),
-    "present-plan", "present-after plan", "present-package_set", "present-finish",
+    "present-package_set", "present-finish",
     why="the same run ended at another moment",
 )  # fmt: skip
 @pytest.mark.parametrize("place", [*BOUNDARIES, "finish", "after finish"])
@@ -1386,7 +1386,7 @@ def test_a_node_that_changes_before_the_first_write_is_refused(task, node, desir
     assert answer["failed"] and answer["code"] == "node_changed"
     assert "nothing was changed" in answer["cause"] and said in answer["evidence"]
     assert answer["next_step"] and "rolled_back" not in answer
-    assert task.phases == ["plan", "begin"] and task.state.read_bytes() == state
+    assert task.phases[-1] == "begin" and task.state.read_bytes() == state
     # The next run plans for the node as it is.
     assert task(**desired)["changed"]
     assert not task(**desired)["changed"]
@@ -1422,7 +1422,7 @@ def test_headers_that_come_with_the_packages_are_built_for(task, node):
 
     node.package_set = headers
     assert task(version=NEW)["loaded"] == NEW
-    assert task.phases == ["plan", "begin", "build", "finish"]
+    assert task.phases == ["begin", "build", "finish"]
     assert built == [["autoinstall", "-k", kernel] for kernel in (KERNEL, OTHER_KERNEL)]
     assert len(task.reads) == 4
 
@@ -1448,7 +1448,7 @@ def test_a_node_answers_no_package_and_no_plan(task, node, monkeypatch):
 
     def hostile(plugin, name, arguments, task_vars, text):
         answer = whole(plugin, name, arguments, task_vars, text)
-        if name == "kubegpu.nodes.nvidia_driver" and "_tasks" in answer:
+        if "_tasks" in answer:
             answer["_tasks"]["sets"] = [{"name": "nvidia-driver", "packages": {"evil": "1"}}]
             answer["plan"] = {"action": "none"}
             answers.append(answer)
@@ -1458,3 +1458,17 @@ def test_a_node_answers_no_package_and_no_plan(task, node, monkeypatch):
     answer = task(version=NEW)
     assert answers and answer["plan"]["action"] == "install"
     assert set(node.packages) == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"drivers": 5}, "drivers"),
+        ({"lock_timeout": "soon"}, "lock_timeout"),
+        ({"load": 5}, "load"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_the_node_is_asked(task, option, said):
+    answer = task(version=NEW, **option)
+    assert answer["failed"] and said in answer["msg"]
+    assert (task.phases, task.reads) == ([], [])
