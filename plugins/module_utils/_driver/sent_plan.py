@@ -97,9 +97,8 @@ _OS = (
 _DRIVER = {
     "packages of the driver": ("packages", "held", "unheld", "streams"),
     "modules of the driver": ("kernel_module", "userland", "dkms", "coherent_memory"),
-    "files of the driver": (
-        "configuration", "recorded_files", "source", "uninstaller", "container",
-    ),
+    "source of the driver": ("source", "uninstaller", "container"),
+    "files of the driver": ("configuration", "recorded_files"),
     "record of the driver": ("managed", "pending", "previous"),
 }  # fmt: skip
 _PARTS = {
@@ -109,6 +108,12 @@ _PARTS = {
     "repositories": ("repositories",),
     "rights of the reader": ("as_root",),
 }
+# What a package manager that an interrupted run has left at work still changes. The packages wait
+# for its lock, and the plan is made again after them.
+_MOVING = (
+    *("installed driver", "loaded driver", "answers of the driver", "packages of the driver"),
+    *("modules of the driver", "source of the driver", "kernels", "kernel modules"),
+)
 _LONGEST = 80
 
 
@@ -149,7 +154,10 @@ class SentPlan:
         :raises KubegpuError: it has changed since.
         """
         now = planned_for(facts)
-        differing = [name for name in now if self.node.get(name) != now[name]]
+        moving = _MOVING if facts["driver"]["pending"] else ()
+        differing = [
+            name for name in now if name not in moving and self.node.get(name) != now[name]
+        ]
         if not differing:
             return
         shown = [

@@ -119,6 +119,17 @@ def test_a_node_that_has_changed_is_refused(path, to, said):
     assert said in caught.value.evidence and caught.value.next_step
 
 
+def test_a_package_manager_of_an_interrupted_run_may_go_on():
+    """Its packages come while the next run plans, which waits for them."""
+    given = facts("T4", "d12", "-")
+    given["driver"]["pending"] = "install"
+    sent = SentPlan(plan_of(), planned_for(given))
+    now = change(given, "driver", "packages", to={"nvidia-smi": "535.1-1"})
+    sent.check(change(now, "driver", "installed", to="535.1"))
+    with pytest.raises(KubegpuError, match="boot id"):
+        sent.check(change(now, "os", "boot_id", to="1234"))
+
+
 def test_a_service_that_is_restarted_is_no_other_node():
     given = facts("T4", "d12", "-")
     services = {**given["driver"]["services"], "nvidia-persistenced": "activating"}
