@@ -8,16 +8,38 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import datetime
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.release import __version__
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.kernel_packages import (
+    without_dkms,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.upstream import package_base
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import package_calls
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.failures import (
     lacks_dkms,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.types import GRIDD_UNIT
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.loading import (
+    unbuilt_kernels,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.arguments import ARGUMENT_SPEC
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.packages import (
+    streams_of_installed,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.sent_plan import (
+    CODE,
+    SentPlan,
+    planned_for,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.types import GRIDD_UNIT, Plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     InputError,
     KubegpuError,
@@ -32,7 +54,14 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import (
     run_in_background,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch, named_runfile
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import tasks_failure
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import (
+    CODE as OTHER_FORM_CODE,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._forms import (
+    facts_failure,
+    tasks_failure,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import OTHER_FORM, facts
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     DEFAULT_TIMEOUT,
@@ -44,8 +73,10 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     take_over,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import run_with_progress
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._runs import this_run
 
 _MODULE = "kubegpu.nodes.nvidia_driver"
+_FACTS = "kubegpu.nodes.gpu_node_facts"
 _PACKAGES = "kubegpu.nodes.package_set"
 _FINISH_TIMEOUT = 3600
 # Seconds: the module stops the installer itself and reports its log, before the job is stopped.
@@ -53,7 +84,7 @@ _MARGIN = 120
 
 
 class ActionModule(PhasedAction):
-    """One call of the module where nothing differs; otherwise plan, begin, packages, finish."""
+    """Plans on the controller. Where nothing differs, one call of the module follows."""
 
     module = "nvidia_driver"
 
@@ -64,7 +95,6 @@ class ActionModule(PhasedAction):
             # The module's alias; with both, the module warns.
             options["licence"] = options.pop("license")
         internal = {
-            "_today": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             "_token": self._token(options, task_vars),
             # Run ID; lets the node detect that another run has taken over.
             "_run": uuid.uuid4().hex,
@@ -111,50 +141,160 @@ class _DriverChange:
         self._task_vars = task_vars
         self._result = result
         self._limit = DEFAULT_TIMEOUT
-        self._without_dkms = ""
+        self._facts: Mapping[str, Any] = {}
 
     def do(self) -> None:
         self._limit = seconds(self._options, "build_timeout")
-        plan = self._module("plan")
-        tasks = plan.pop("_tasks", None)
+        run = this_run(__version__)
+        given = {**self._options, "today": run.today, "controller": run.controller}
+        try:
+            self._request, self._tables = read_options(given)
+        except KubegpuError as error:
+            raise Failed(failure(error)) from error
+        self._check_options()
+        answer = self._begin_or_compare()
+        tasks = answer.pop("_tasks", None)
         wrong = tasks_failure("nvidia_driver", tasks)
         if wrong:
             raise Failed(wrong)
-        self._without_dkms = tasks["dkms"]
-        self._result.update(plan)
-        if not tasks["needed"]:
-            return
+        self._result.update(answer, plan=self._sent.plan.to_json())
+        if tasks["needed"]:
+            self._change(self._sent.plan, tasks["runfile"])
+
+    def _check_options(self) -> None:
+        """Refuse what the module would refuse, before it begins."""
+        found = ArgumentSpecValidator(ARGUMENT_SPEC).validate(self._options)
+        if found.error_messages:
+            raise Failed({"msg": redact("; ".join(found.error_messages))})
+
+    def _begins_at_once(self) -> bool:
+        """Return whether the plan alone says that there is a change.
+
+        An installer is fetched, and a driver that is removed is compared, before.
+        """
+        plan = self._sent.plan
+        return (
+            plan.change
+            and plan.action not in ("refuse", "remove")
+            and "runfile" not in (plan.source, plan.uninstall)
+            and not self._action._task.check_mode
+        )
+
+    def _change(self, plan: Plan, given: dict[str, Any] | None) -> None:
+        """Apply the plan.
+
+        :param given: the runfile to be run.
+        """
+        absent = self._request.state == "absent"
         # In check mode too: a wrong file is refused.
-        runfile = self._fetch(tasks["runfile"])
+        runfile = self._fetch(given)
         if self._action._task.check_mode:
-            for arguments in tasks["sets"]:
+            for arguments in self._sets(plan):
                 merge(self._set(arguments), self._result)
             return
         try:
             # An uninstaller takes a minute and must not be interrupted either.
-            old = plan["plan"]["source"] if self._options.get("state") == "absent" else None
-            uninstalls = "runfile" in (plan["plan"]["uninstall"], old)
+            uninstalls = "runfile" in (plan.uninstall, plan.source if absent else None)
             what = "uninstaller of the NVIDIA driver" if uninstalls else ""
-            self._module("begin", what=what, _runfile=runfile)
-            for arguments in tasks["sets"]:
+            if not self._begins_at_once():
+                self._module("begin", what=what, _runfile=runfile)
+            for arguments in self._sets(plan):
                 merge(self._set(arguments), self._result)
-            if tasks["runfile"] is not None:
-                what = f"installer of the NVIDIA driver {tasks['runfile'].get('version') or ''}"
+            if given is not None:
+                what = f"installer of the NVIDIA driver {given.get('version') or ''}"
                 self._module("runfile", what=what.strip())
         except Failed as error:
-            if self._options.get("state") == "absent":
+            # Nothing was changed on a node that is another one.
+            if absent or error.answer.get("code") == CODE:
                 raise
-            raise self._roll_back(error, tasks["runfile"] is not None) from error
-        guest = GRIDD_UNIT in plan["plan"]["services"] and self._options.get("licence")
+            raise self._roll_back(error, runfile=given is not None) from error
+        if not absent:
+            self._plan_the_rest()
+        guest = GRIDD_UNIT in plan.services and self._options.get("licence")
         last = ", module and licence" if guest else " and module"
         finished = self._module("finish", what=f"NVIDIA driver: initial RAM disk{last}")
-        # ``changed`` and the plan are those of the phase plan.
-        changed = self._result["changed"]
-        self._result.update(finished)
-        self._result["plan"] = plan["plan"]
-        self._result["changed"] = changed
+        # ``changed`` is that of the comparison.
+        self._result.update({**finished, "changed": self._result["changed"]})
 
-    def _roll_back(self, error: Failed, runfile: bool) -> Failed:
+    def _begin_or_compare(self) -> dict[str, Any]:
+        """Plan, and return what the node says of the plan.
+
+        Facts that were read before are enough if the node is still as they say.
+        """
+        known = facts(self._task_vars)
+        if known is not None:
+            try:
+                self._plan(known)
+                # The repository has been added since.
+                if self._sent.plan.repository is None or self._action._task.check_mode:
+                    return self._first_phase()
+            except Failed as error:
+                if error.answer.get("code") not in (CODE, OTHER_FORM_CODE):
+                    raise
+        self._plan(self._read())
+        return self._first_phase()
+
+    def _first_phase(self) -> dict[str, Any]:
+        if not self._begins_at_once():
+            return self._module("plan")
+        try:
+            return self._module("begin")
+        except Failed as error:
+            if error.answer.get("code") == CODE:
+                raise
+            raise self._roll_back(error, runfile=False) from error
+
+    def _plan_the_rest(self) -> None:
+        """Plan again for the node with the new packages: verified, configured and loaded by it."""
+        found = self._read()
+        if unbuilt_kernels(found):
+            self._module("build", what="NVIDIA driver: build of kernel modules")
+            found = self._read()
+        self._plan(found)
+
+    def _read(self) -> Mapping[str, Any]:
+        """Return the facts of the node, read now."""
+        path = self._options.get("state_path")
+        arguments = {} if path is None else {"state_path": path}
+        text = "NVIDIA driver: reading the node"
+        answer = run_with_progress(self._action, _FACTS, arguments, self._task_vars, text)
+        take_over(answer, self._result)
+        found: Any = (or_fail(answer).get("ansible_facts") or {}).get("gpu_node")
+        wrong = facts_failure(found)
+        if wrong:
+            raise Failed(wrong)
+        node: Mapping[str, Any] = found
+        return node
+
+    def _plan(self, node: Mapping[str, Any]) -> None:
+        """Plan for a node with these facts."""
+        self._facts = node
+        try:
+            plan = plan_driver(node, self._request, self._tables)
+            streams = streams_of_installed(node, self._tables)
+            self._sent = SentPlan(plan, planned_for(node), streams)
+        except KubegpuError as error:
+            raise Failed(failure(error)) from error
+        except OTHER_FORM as fault:
+            wrong = KubegpuError(
+                f"The driver cannot be planned: {type(fault).__name__}: {fault}.",
+                next_step="Report it with the facts of the host, which the playbook diagnose "
+                "collects.",
+                code=OTHER_FORM_CODE,
+            )
+            raise Failed(failure(wrong)) from fault
+
+    def _sets(self, plan: Plan) -> list[dict[str, Any]]:
+        """Return the arguments of each call of package_set, in order."""
+        if self._request.state == "present":
+            return package_calls.install_calls(plan)
+        driver = self._facts["driver"]
+        # A pending change is undone by the records of the package sets.
+        if plan.action == "remove" and not driver["managed"] and not driver["pending"]:
+            return package_calls.removal_calls(plan)
+        return package_calls.restore_calls()
+
+    def _roll_back(self, error: Failed, *, runfile: bool) -> Failed:
         """Explain the failure and roll back; return the failure with the outcome."""
         message = str(error.answer.get("msg") or "no answer")
         what = "NVIDIA driver: clearing away what its installer left" if runfile else ""
@@ -229,7 +369,8 @@ class _DriverChange:
             given["timeout"] = self._limit
         answer = self._action.other(_PACKAGES, given, self._task_vars)
         if answer.get("failed") and lacks_dkms(answer):
-            answer["msg"] += f" {self._without_dkms}".rstrip()
+            hint = without_dkms(package_base(self._facts["os"])["id"] or "")
+            answer["msg"] += f" {hint}".rstrip()
         if answer.get("failed") and answer.get("code") == STOPPED:
             answer["msg"] += f" Next step: raise build_timeout, which is {self._limit} seconds."
         return answer
@@ -239,7 +380,10 @@ class _DriverChange:
 
         :param what: a description; the phase then runs detached from the connection.
         """
-        arguments = with_internal(self._options, _phase=phase, **self._internal, **internal)
+        sent = self._sent.to_json()
+        arguments = with_internal(
+            self._options, _phase=phase, _plan=sent, **self._internal, **internal
+        )
         if what:
             answer = run_in_background(
                 self._action,

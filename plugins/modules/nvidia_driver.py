@@ -435,44 +435,37 @@ from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.failure import fail
 from ..module_utils._core.internal_options import InternalOptionsModule
 from ..module_utils._core.printable import printable
-from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
+from ..module_utils._core.proxy_options import use_proxies
+from ..module_utils._driver.arguments import ARGUMENT_SPEC, read_request
 from ..module_utils._driver.apply.context import Context
 from ..module_utils._driver.apply.run import PHASES, plan_phase, run_phase
-from ..module_utils._driver.options import MODULE_ARGUMENTS, read_options
 from ..module_utils._driver.plan.config_files import RECORD
 from ..module_utils._driver.record import Record
-from ..module_utils._driver.plan.plan import plan_driver
+from ..module_utils._driver.sent_plan import SentPlan
 from ..module_utils._facts.gather import gather
 from ..module_utils._facts.runtimes import RuntimePaths
 from ..module_utils._host.command import module_runner
 from ..module_utils._host.reader import NodeReader
-from ..module_utils._record.options import STATE_ARGUMENTS
 from ..module_utils._record.store import StateStore
 
 # The root directory; tests use a temporary one.
 _ROOT = "/"
-# Message and code of the step that failed; path, checksum and whether it is a copy of the runfile
-# on the node; the licence token in base64; the controller's date; the ID of the run, which stops if
-# another one has taken over its change.
+# The plan, with what it was decided by; message and code of the step that failed; path, checksum
+# and whether it is a copy of the runfile on the node; the licence token in base64; the ID of the
+# run, which stops if another one has taken over its change.
 _INTERNAL: dict[str, dict[str, Any]] = {
     "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
+    "_plan": {"type": "dict", "default": {}},
     "_failure": {"type": "dict"},
     "_runfile": {"type": "dict"},
     "_token": {"type": "str", "default": "", "no_log": True},
-    "_today": {"type": "str", "default": ""},
     "_run": {"type": "str", "default": ""},
 }
 
 
 def main() -> None:
     module = InternalOptionsModule(
-        argument_spec={
-            **MODULE_ARGUMENTS,
-            "lock_timeout": {"type": "int", "default": 600},
-            **PROXY_ARGUMENTS,
-            "build_timeout": {"type": "int", "default": 3600},
-            **STATE_ARGUMENTS,
-        },
+        argument_spec=ARGUMENT_SPEC,
         internal=_INTERNAL,
         supports_check_mode=True,
     )
@@ -494,9 +487,9 @@ def _read_context(module: InternalOptionsModule, store: StateStore) -> Context:
     params = module.params
     run = module_runner(module)
     reader = NodeReader(_ROOT, run)
-    options = {**params, "today": params["_today"], "controller": module.ansible_version}
-    request, data = read_options(options)
-    facts = gather(reader, RuntimePaths(), _below_root(params["state_path"]), fresh=True)
+    request, sent = read_request(params), SentPlan.from_json(params["_plan"])
+    # As gpu_node_facts reads it, from which the plan was made.
+    facts = gather(reader, RuntimePaths(), _below_root(params["state_path"]))
     return Context(
         module.params,
         module._diff,
@@ -508,7 +501,7 @@ def _read_context(module: InternalOptionsModule, store: StateStore) -> Context:
         store,
         request,
         facts,
-        plan_driver(facts, request, data),
+        sent,
         Record.from_json(store.get(RECORD)),
     )
 

@@ -90,6 +90,12 @@ def tasks_failure(module: str, tasks: Any) -> dict[str, Any]:
     return failure(_error(module, f"._tasks{wrong}")) if wrong else {}
 
 
+def facts_failure(node: Any) -> dict[str, Any]:
+    """Return the failure about a fact ``gpu_node`` that an action has read; empty without one."""
+    wrong = facts_fault(node)
+    return failure(_error("gpu_node_facts", f".ansible_facts.{_FACT}{wrong}")) if wrong else {}
+
+
 def checked(action: Any, result: dict[str, Any]) -> dict[str, Any]:
     """Return the result of an action, or a failure if it has another form.
 

@@ -90,7 +90,7 @@ TASKS: Mapping[str, Mapping[str, Form]] = {
         "streams": ANY,
         "temporary": "text",
     },
-    "nvidia_driver": {**_TASKS, "dkms": "text", "runfile": ("mapping",)},
+    "nvidia_driver": {"needed": "flag", "runfile": ("mapping",)},
     "cuda_toolkit": {**_TASKS, "runfiles": [{"version": "text"}]},
 }
 

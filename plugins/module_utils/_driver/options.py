@@ -12,57 +12,15 @@ from typing import Any
 
 from .._core.checks import wrong_value
 from .._core.errors import InputError
-from .._core.options import REPOSITORY_KEYS, argument_spec, read_arguments
+from .._core.options import REPOSITORY_KEYS, read_arguments
 from .._nvidia.driver_branches import DriverData, driver_data, is_date
-from .plan.config_texts import LICENCE_TIMEOUT, gridd, licence_timeout, options
+from .arguments import PREFIX, REQUEST_ARGUMENTS, TABLES, licence_timeout, read_request
+from .plan.config_texts import gridd, options
 from .plan.memory_mode import check as check_memory
 from .types import Request
 
-#: The prefix of the role's variables.
-PREFIX = "nvidia_driver_"
-_AUTO = {"choices": ["auto", "true", "false"]}
-_ARGUMENTS = argument_spec(
-    Request,
-    state={"choices": ["present", "absent"]},
-    kernel_module={"choices": ["auto", "open", "proprietary"]},
-    source={"choices": ["auto", "distro", "nvidia", "runfile"]},
-    runfile={
-        "type": "dict",
-        "options": {
-            "url": {"type": "str"},
-            "path": {"type": "str"},
-            "checksum": {"type": "str"},
-            "version": {"type": "str"},
-            "remote": {"type": "bool", "default": False},
-        },
-    },
-    licence={
-        "default": None,
-        "options": {
-            "server": {"type": "str"},
-            "port": {"type": "int"},
-            "feature_type": {"type": "int", "choices": [1, 2, 4]},
-            "token_path": {"type": "str", "no_log": False},
-            "token_sha256": {"type": "str", "no_log": False},
-            "timeout": {"type": "int", "default": LICENCE_TIMEOUT},
-        },
-    },
-    dkms=_AUTO,
-    coherent_memory={"choices": ["auto", "driver", "numa"]},
-    fabric=_AUTO,
-    imex=_AUTO,
-    repository_key_url={"no_log": False},
-    key_fingerprints={"no_log": False},
-)
-_TABLES = {name: {"type": "dict", "default": {}} for name in ("branches", "gpus", "repositories")}
 #: The options of the filter.
-ARGUMENTS = {**_ARGUMENTS, **_TABLES}
-#: Those of the module, which knows the date and the controller by itself. Its action knows the
-#: alias, too.
-MODULE_ARGUMENTS = {
-    **{name: rule for name, rule in ARGUMENTS.items() if name not in ("today", "controller")},
-    "licence": {**ARGUMENTS["licence"], "aliases": ["license"]},
-}
+ARGUMENTS = {**REQUEST_ARGUMENTS, **TABLES}
 _BRANCH = re.compile(r"(?:auto|\d{3,})\Z")
 _VERSION = re.compile(r"(?:previous|\d{3,}\.\d+(?:\.\d+)?)?\Z")
 # An IPv4 or IPv6 address, or a host name.
@@ -74,19 +32,8 @@ def read_options(given: Mapping[str, Any]) -> tuple[Request, DriverData]:
 
     :raises InputError: an option has a wrong value; the message names the role's variable.
     """
-    if isinstance(given.get("licence"), Mapping):
-        # Of a module, keys that are not set are None, which is none of the choices.
-        set_keys = {key: one for key, one in given["licence"].items() if one is not None}
-        given = {**given, "licence": set_keys}
-    values = read_arguments(ARGUMENTS, given, PREFIX)
-    tables = driver_data(*(values.pop(name) for name in _TABLES))
-    runfile, licence = (
-        {name: one for name, one in (values.pop(option) or {}).items() if one is not None}
-        for option in ("runfile", "licence")
-    )
-    # A role's empty mapping has the defaults of the keys.
-    values["runfile"] = runfile if any(runfile.values()) else None
-    request = Request(**values, licence=licence)
+    request = read_request(given)
+    tables = driver_data(*read_arguments(TABLES, given, PREFIX).values())
     _check(request)
     return request, tables
 

@@ -103,6 +103,7 @@ def start_change(
     initramfs: bool,
     runfile: Mapping[str, Any] | None = None,
     run: str = "",
+    streams: Mapping[str, str] | None = None,
 ) -> Record:
     """Return the record to be saved before a change.
 
@@ -113,11 +114,12 @@ def start_change(
     :param initramfs: whether the initial RAM disk must be rebuilt.
     :param runfile: the installer that will be run, with ``file``, its path on the node.
     :param run: the ID of the run that makes the change.
+    :param streams: the streams of the installed driver, if the facts do not tell.
     """
     earlier = record.pending or {}
     pending: dict[str, Any] = {
         "action": plan.action if plan.action in INSTALLS else earlier.get("action", plan.action),
-        "before": earlier["before"] if earlier else current_driver(node, record),
+        "before": earlier["before"] if earlier else _before(node, record, streams),
         "files": {**files, **earlier.get("files", {})},
         "managed": earlier.get("managed", record.managed),
         "initramfs": initramfs or bool(earlier.get("initramfs")),
@@ -139,6 +141,13 @@ def start_change(
         services={**services, **record.services},
         pending=pending,
     )
+
+
+def _before(
+    node: Mapping[str, Any], record: Record, streams: Mapping[str, str] | None
+) -> dict[str, Any] | None:
+    found = current_driver(node, record)
+    return {"streams": dict(streams), **found} if found and streams else found
 
 
 def finish_change(record: Record, node: Mapping[str, Any], *, back: bool = False) -> Record:

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._core.finding import Finding
+from .._driver.components import IMEX_UNIT, MANAGER_UNIT
 from .._driver.plan.fabric import (
-    IMEX_UNIT,
-    MANAGER_UNIT,
     Needs,
     describe_drift,
     drifted_components,

@@ -49,3 +49,13 @@ def test_the_file_is_not_sent_with_the_facts(sent, name):
 
 def test_what_the_facts_import_is_found(sent):
     assert f"{_FOLDER}/_known_faults/matching.py" in sent
+
+
+def test_what_decides_a_driver_is_not_sent_with_its_phases():
+    """The action plans; ``config_files.py`` has paths only."""
+    sent = imports_of("plugins/modules/nvidia_driver.py")
+    folder = f"{_FOLDER}/_driver/plan/"
+    planning = {path for path in sent if path.startswith(folder)}
+    assert planning == {f"{folder}config_files.py"}
+    assert f"{_FOLDER}/_driver/options.py" not in sent
+    assert not {path for path in sent if path.startswith(f"{_FOLDER}/_plan/")}

@@ -14,9 +14,10 @@ from ..._core.finding import Finding
 from ..._host.command import Runner
 from ..._known_faults.evidence import collect
 from ..._known_faults.on_node import diagnose
+from ..components import UNITS
 from ..plan.config_files import RECORD
-from ..plan.fabric import UNITS
 from ..record import Record
+from ..sent_plan import SentPlan
 from ..types import Plan, Request
 from .kernel_module import read_module_state
 from .loading import Loading, ModuleState, decide_loading
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """The node's current state, the request and the plan.
+    """The node's current state, the request and the plan that was sent.
 
     ``params``: the module's options. ``diff``: whether diff mode is on. ``warn``: adds a warning to
     the result. ``refresh``: returns a context with fresh facts. ``root``: the root directory, which
@@ -45,8 +46,12 @@ class Context:
     store: StateStore
     request: Request
     facts: Mapping[str, Any]
-    plan: Plan
+    sent: SentPlan
     record: Record
+
+    @property
+    def plan(self) -> Plan:
+        return self.sent.plan
 
     @property
     def present(self) -> bool:

@@ -15,9 +15,9 @@ from ..._host.command import NOT_FOUND, Result, Runner
 from ..._known_faults.device_users import find_holders, find_users, loaded_modules
 from ..._known_faults.evidence import read_environment
 from ..._known_faults.evidence_types import DeviceUser
-from ..plan.fabric import IMEX_UNIT, MANAGER_UNIT
+from ..components import IMEX_UNIT, MANAGER_UNIT
 from ..types import PERSISTENCED_UNIT
-from .loading import ModuleState
+from .loading import ModuleState, unbuilt_kernels
 from .units import read_services
 
 if TYPE_CHECKING:
@@ -145,13 +145,7 @@ def build_missing_modules(run: Runner, node: Mapping[str, Any]) -> list[str]:
 
     A build that fails is found when the facts are read again.
     """
-    if not any(entry["state"] != "failed" for entry in node["driver"]["dkms"]):
-        return []
-    kernels = [
-        kernel["version"]
-        for kernel in node["kernels"]
-        if kernel["headers"] and kernel.get("driver") is None
-    ]
+    kernels = unbuilt_kernels(node)
     for kernel in kernels:
         run(["dkms", "autoinstall", "-k", kernel], timeout=_BUILD_TIMEOUT)
     return kernels

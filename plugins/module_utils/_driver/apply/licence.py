@@ -14,7 +14,7 @@ from ..._core.printable import printable
 from ..._core.redact import redact
 from ..._hardware.nvml import from_smi
 from ..._known_faults.licence import wait_for_licence
-from ..plan.config_texts import asks_licence, licence_timeout
+from ..arguments import asks_licence, licence_timeout
 from ..types import GRIDD_UNIT
 
 if TYPE_CHECKING:

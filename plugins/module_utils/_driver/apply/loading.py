@@ -81,3 +81,14 @@ def kernel_without_module(node: Mapping[str, Any]) -> str:
         f"The module is installed for kernel {', '.join(others)}, and {kernel} is running, for "
         "which there is none."
     )
+
+
+def unbuilt_kernels(node: Mapping[str, Any]) -> list[str]:
+    """Return the kernels for which DKMS can build the driver, and has not."""
+    if not any(entry["state"] != "failed" for entry in node["driver"]["dkms"]):
+        return []
+    return [
+        kernel["version"]
+        for kernel in node["kernels"]
+        if kernel["headers"] and kernel.get("driver") is None
+    ]

@@ -11,15 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..._core.errors import InputError, KubegpuError
-from ..._distro.kernel_packages import without_dkms
-from ..._distro.upstream import package_base
 from ..._known_faults.codes import UNKNOWN
 from ..._known_faults.evidence import uptime
 from ..._record.transaction import applied
-from ..options import read_options
 from ..plan.config_files import GRIDD, RECORD, TOKEN
-from ..plan.packages import module_streams
-from ..plan.sources import system_of
 from ..record import (
     Record,
     finish_change,
@@ -47,9 +42,11 @@ _IN_WORDS = (*_BY_PACKAGES, "disk_full", "nouveau_loaded")
 def run_phase(phase: str, context: Context) -> dict[str, Any]:
     """Run a phase that changes the node.
 
-    :raises KubegpuError: another run has taken over the change, or the phase failed.
+    :raises KubegpuError: the node is not the planned one, another run has taken over the change, or
+        the phase failed.
     """
     if phase != "begin":
+        # From here on this run itself has changed the node.
         _check_run(context, phase)
     return PHASES[phase](context)
 
@@ -68,7 +65,11 @@ def _check_run(context: Context, phase: str) -> None:
 
 
 def plan_phase(context: Context) -> dict[str, Any]:
-    """Return the plan, the diff and the calls that the action must make. Changes nothing."""
+    """Return the diff, and whether there is anything to do. Changes nothing.
+
+    :raises KubegpuError: the node is not the planned one, or the plan is a refusal.
+    """
+    context.sent.check(context.facts)
     plan, record = context.plan, context.record
     if plan.action == "refuse" and (context.present or record.installed or not record.managed):
         raise InputError(
@@ -91,32 +92,22 @@ def plan_phase(context: Context) -> dict[str, Any]:
     if context.diff:
         result["diff"] = diff
     if context.present:
-        needed = bool(changed or plan.change)
-        sets = package_calls.install_calls(plan) if needed else []
+        needed = changed or plan.change
         runfile = runfile_to_run(plan, record)
     else:
         # A pending change is undone by the records of the package sets.
-        foreign = plan.action == "remove" and not record.managed and not interrupted
-        needed = bool(changed or record.managed or foreign)
-        sets = (
-            package_calls.removal_calls(plan)
-            if foreign
-            else package_calls.restore_calls()
-            if needed
-            else []
-        )
+        needed = changed or record.managed or plan.action == "remove"
         runfile = None
-    result["_tasks"] = {
-        "needed": needed,
-        "sets": sets,
-        "runfile": None if runfile is None else dict(runfile),
-        "dkms": without_dkms(package_base(context.facts["os"])["id"] or ""),
-    }
+    result["_tasks"] = {"needed": needed, "runfile": None if runfile is None else dict(runfile)}
     return result
 
 
 def _begin(context: Context) -> dict[str, Any]:
-    """Save the record, remove the driver of another source, write the files."""
+    """Save the record, remove the driver of another source, write the files.
+
+    Returns what :func:`plan_phase` says of the node before.
+    """
+    result = plan_phase(context)
     changes = configuration.file_changes(context)
     plan = context.plan
     files = {
@@ -136,6 +127,7 @@ def _begin(context: Context) -> dict[str, Any]:
         plan.initramfs or configuration.needs_initramfs(list(files)),
         runfile,
         context.params["_run"],
+        context.sent.streams,
     )
     uninstall = plan.uninstall == "runfile"
     if context.present:
@@ -151,7 +143,7 @@ def _begin(context: Context) -> dict[str, Any]:
         with applied(context.store, list(changes.values())):
             pass
         configuration.read_again(context, files)
-    return {"changed": True}
+    return result
 
 
 def _finish(context: Context) -> dict[str, Any]:
@@ -205,23 +197,14 @@ def _explain(context: Context) -> dict[str, Any]:
             before,
             sorted({*there, *broken}),
             managed=bool(context.pending.get("managed")),
-            streams=restored_streams(context, before),
+            streams=(before or {}).get("streams"),
         ),
     }
 
 
-def restored_streams(context: Context, before: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the streams of dnf's modules that the previous driver's packages come from.
-
-    A record without streams is completed from the driver's branch.
-    """
-    if before and "streams" in before:
-        return dict(before["streams"])
-    if not before or not before["branch"] or not before["kernel_module"]:
-        return {}
-    _request, data = read_options(context.params)
-    system = system_of(context.facts, data)
-    return module_streams(system, before["source"], before["branch"], before["kernel_module"], data)
+def _build(context: Context) -> dict[str, Any]:
+    """Build missing kernel modules by DKMS."""
+    return {"changed": bool(kernel_module.build_missing_modules(context.run, context.facts))}
 
 
 def _rollback(context: Context) -> dict[str, Any]:
@@ -251,8 +234,6 @@ def _rollback(context: Context) -> dict[str, Any]:
 
 def _finish_present(context: Context) -> dict[str, Any]:
     run, reader = context.run, context.reader
-    if kernel_module.build_missing_modules(run, context.facts):
-        context = context.refresh()
     wrong = _verify(context)
     if wrong:
         raise KubegpuError(
@@ -358,7 +339,6 @@ def _build_result(
     context: Context, record: Record, loaded: str | None, reboot: str
 ) -> dict[str, Any]:
     return {
-        "plan": context.plan.to_json(),
         "loaded": loaded,
         "reboot_required": bool(reboot),
         "reboot_reason": reboot,
@@ -376,6 +356,7 @@ PHASES: Mapping[str, Callable[[Context], dict[str, Any]]] = {
     "plan": plan_phase,
     "begin": _begin,
     "runfile": installer.run_runfile,
+    "build": _build,
     "finish": _finish,
     "explain": _explain,
     "rollback": _rollback,

@@ -14,8 +14,8 @@ from ..._host.command import NOT_FOUND, Runner
 from ..._known_faults.explain import explain
 from ..._mig.boot_paths import SCRIPT_PATH
 from ..._mig.boot_paths import UNIT as MIG_UNIT
+from ..components import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, units_of
 from ..plan.config_files import IMEX_NODES, MODULES
-from ..plan.fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, units_of
 
 if TYPE_CHECKING:
     from .context import Context

@@ -19,9 +19,6 @@ _VALUE = re.compile(r'[^\s"#]+\Z')
 _WORD = re.compile(r"[^\s]+\Z")
 # Debian's packages give the module another name and an install line for the usual one.
 _DEBIAN_NAMES = {"nvidia": ("nvidia-current", "nvidia-current-open")}
-# Seconds; the daemon asks for a licence as soon as it starts.
-LICENCE_TIMEOUT = 120
-_LONGEST = 1800
 
 
 def nouveau() -> str:
@@ -134,27 +131,6 @@ def gridd(licence: Mapping[str, Any]) -> str:
             )
         lines.append(f"{name}={value}\n")
     return _HEADER + "".join(lines)
-
-
-def asks_licence(licence: Mapping[str, Any]) -> bool:
-    """Return whether a licence is requested, and not only how long it is waited for."""
-    return any(licence.get(key) for key in ("server", "port", "feature_type", "token_path"))
-
-
-def licence_timeout(licence: Mapping[str, Any]) -> int:
-    """Return how long a licence is waited for, in seconds; 0 does not wait.
-
-    :raises InputError: it is no number of seconds.
-    """
-    value = licence.get("timeout")
-    text = str(LICENCE_TIMEOUT if value is None or value == "" else value)
-    if isinstance(value, bool) or not text.isdecimal() or int(text) > _LONGEST:
-        raise InputError(
-            "nvidia_driver_licence.timeout is not a number of seconds.",
-            evidence=repr(value),
-            next_step=f"Give a number from 0 (does not wait) to {_LONGEST}.",
-        )
-    return int(text)
 
 
 def _plain(value: Any) -> str:

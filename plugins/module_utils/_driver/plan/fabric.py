@@ -13,21 +13,14 @@ marked (u) was found in no document.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..._core.versions import upstream_version
 from ..._nvidia.fabric import BRIDGED_BOARDS, RACKS, is_component
+from ..components import IMEX_UNIT, MANAGER_UNIT, plain_version
 from ..types import Request, branch_of
 from .sources import DISTRO, NVIDIA, RUNFILE, System
-
-MANAGER_UNIT = "nvidia-fabricmanager"
-IMEX_UNIT = "nvidia-imex"
-UNITS = (MANAGER_UNIT, IMEX_UNIT)
-# Through it the subnet manager reaches NVSwitches of the fourth generation.
-BRIDGE_MODULE = "ib_umad"
 
 MANAGER, NSCQ, NVLSM, NVSDM, IMEX = "manager", "nscq", "nvlsm", "nvsdm", "imex"
 
@@ -60,9 +53,6 @@ _OWN_VERSION = (NVLSM,)
 _OPTIONAL = (NVSDM,)
 # The fabric manager's start script calls it on a node with bridges.
 _BRIDGE_TOOLS = "infiniband-diags"
-
-# Components that have a version of their own have other ones, such as 2025.10.11.
-_DRIVER_VERSION = re.compile(r"\d{3}(?:\.\d+){1,2}\Z")
 
 
 @dataclass(frozen=True)
@@ -242,37 +232,9 @@ def drifted_components(packages: Mapping[str, str], version: str) -> dict[str, s
     }
 
 
-def plain_version(text: str) -> str | None:
-    """Return the driver's version in a package's: 580.95.05 of ``3:580.95.05-0ubuntu1``."""
-    version = upstream_version(text) or ""
-    return version if _DRIVER_VERSION.match(version) else None
-
-
 def describe_drift(drift: Mapping[str, str], version: str) -> str:
     shown = ", ".join(f"{name} {found}" for name, found in drift.items())
     return f"{shown} next to driver {version}"
-
-
-def changed_units(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the units whose package has changed."""
-    both = {unit: (_of_unit(unit, before), _of_unit(unit, after)) for unit in UNITS}
-    return tuple(unit for unit, (old, new) in both.items() if old and new and old != new)
-
-
-def units_of(version: str | None, packages: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the units whose package is installed in the driver's version."""
-    return tuple(
-        unit
-        for unit in UNITS
-        for versions in [{plain_version(text) for text in _of_unit(unit, packages).values()}]
-        if version is not None and versions == {version}
-    )
-
-
-def _of_unit(unit: str, packages: Mapping[str, str]) -> dict[str, str]:
-    stem = unit.replace("fabricmanager", "fabric-?manager")
-    pattern = re.compile(rf"(?:{stem})(?:-\d{{3}})?\Z")
-    return {name: text for name, text in packages.items() if pattern.match(name)}
 
 
 def unmanaged_warning(wanted: Needs, node: Mapping[str, Any], version: str) -> str | None:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 from ..._core.steps import Step
 from ..._nvidia.fabric import branch_in_name
+from ..components import BRIDGE_MODULE, IMEX_UNIT
 from . import config_files
 from . import config_texts as texts
 from .decision import DecisionInput, Target
 from .fabric import (
-    BRIDGE_MODULE,
-    IMEX_UNIT,
     component_names,
     component_packages,
     describe_drift,

@@ -28,7 +28,7 @@ from ..types import branch_of
 from .decision import DecisionInput, Target
 from .fabric import component_packages, needs
 from .kernels import relevant_kernels
-from .sources import DISTRO, NVIDIA, System, repository_entry
+from .sources import DISTRO, NVIDIA, System, repository_entry, system_of
 
 # Packages of one driver, which must never be of two versions. The container toolkit, Debian's
 # CUDA packages and tools with versions of their own stay out.
@@ -440,3 +440,16 @@ def obsolete(
         ):
             gone.append(name)
     return tuple(sorted(gone))
+
+
+def streams_of_installed(node: Mapping[str, Any], data: DriverData) -> dict[str, str]:
+    """Return the streams of dnf's modules that the installed driver comes from, by its branch.
+
+    Empty if the facts have them, or there is no driver.
+    """
+    driver = node["driver"]
+    branch = branch_of(driver["installed"])
+    if driver.get("streams") is not None or not branch or not driver["kernel_module"]:
+        return {}
+    system = system_of(node, data)
+    return module_streams(system, str(driver["source"]), branch, driver["kernel_module"], data)

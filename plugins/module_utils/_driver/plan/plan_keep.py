@@ -11,9 +11,9 @@ from dataclasses import replace
 from ..._core.steps import Step
 from ..._distro.support import MANAGERS
 from ..._nvidia.package_names import is_driver
+from ..arguments import asks_licence
 from ..types import NO_LOCK, Plan
 from . import memory_mode
-from .config_texts import asks_licence
 from .configuration import with_configuration, with_steps
 from .decision import DecisionInput, Target
 from .fabric_plan import components_of, components_to_remove, drift_steps, repaired_components

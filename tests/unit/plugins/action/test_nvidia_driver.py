@@ -14,6 +14,7 @@ import base64
 import hashlib
 import json
 import types
+from dataclasses import replace
 
 import pytest
 from ansible.errors import AnsibleError
@@ -35,7 +36,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan im
     Step,
     plan_driver,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_driver as module
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _phases
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import FetchResult
@@ -94,7 +98,7 @@ def standin_decision(facts, desired, _data):
     if action == "none" and driver["loaded"] not in (None, version):
         stale = f"{driver['loaded']} is loaded"
     change = action != "none" or ours != sums or load or (desired.hold and driver["held"] is False)
-    change = change or driver["pending"]
+    change = bool(change or driver["pending"])
     runfile = None
     packages = dict.fromkeys(NAMES, f"{version}-1")
     obsolete = ()
@@ -357,12 +361,16 @@ class Task:
         self.detached = []
         monkeypatch.setattr(module, "_ROOT", str(node.root))
         monkeypatch.setattr(module, "module_runner", lambda _module: node)
-        monkeypatch.setattr(module, "plan_driver", standin_decision)
+        monkeypatch.setattr(action, "plan_driver", standin_decision)
         monkeypatch.setattr(_phases.ProxiedAction, "run", lambda *_a, **_k: {})
         monkeypatch.setattr(action, "run_in_background", self.background)
         monkeypatch.setattr(_phases, "run_in_background", self.background)
         monkeypatch.setattr(action, "fetch", self.fetch)
         self.fetched = []
+        self.reads = []
+        # By phase: what happens on the node before it.
+        self.before = {}
+        self.variables = {}
 
     def background(self, plugin, name, arguments, task_vars, *, limit, what):
         self.detached.append((arguments["_internal"]["_phase"], limit))
@@ -408,8 +416,13 @@ class Task:
         plugin.other = other
 
         def execute(module_name, module_args, task_vars):
+            if module_name == "kubegpu.nodes.gpu_node_facts":
+                self.reads.append(module_args)
+                return {"ansible_facts": {"gpu_node": self.facts()}}
             phase = module_args["_internal"]["_phase"]
             self.phases.append(phase)
+            if not check:
+                self.before.pop(phase, lambda: None)()
             if self.die == phase and (not check or phase != "plan"):
                 raise Killed
             answer = run_module(module.main, module_args, check=check)
@@ -418,7 +431,13 @@ class Task:
             return answer
 
         plugin._execute_module = execute
-        return plugin.run(task_vars={})
+        return plugin.run(task_vars=self.variables)
+
+    def facts(self):
+        """What gpu_node_facts returns of the node."""
+        reader = NodeReader(str(self.node.root), self.node)
+        found = gather(reader, RuntimePaths(), "/var/lib/kubegpu/state.json")
+        return json.loads(json.dumps(found))
 
     def __call__(self, **options):
         arguments = {"state_path": str(self.state), **options}
@@ -465,7 +484,7 @@ def test_install_again_absent_again(task, node, capsys):
     start = snapshot(node)
     first = task(version=NEW)
     assert first["changed"]
-    assert task.phases == ["plan", "begin", "finish"]
+    assert task.phases == ["begin", "finish"]
     assert node.calls == [
         "package_set nvidia-driver present",
         "update-initramfs -u -k all",
@@ -603,7 +622,7 @@ def test_nouveau_in_use_needs_a_reboot(task, node):
 @pytest.fixture
 def decided(task, node, monkeypatch):
     """Return the task with the real decision, on a node whose administrator installed a driver."""
-    monkeypatch.setattr(module, "plan_driver", plan_driver)
+    monkeypatch.setattr(action, "plan_driver", plan_driver)
     node.put(NEW)
     return task
 
@@ -694,7 +713,7 @@ def test_a_failed_build_is_explained_and_rolled_back(task, node):
     assert "nv-mmap.c:321:9: error: implicit declaration" in answer["msg"]
     assert answer["rolled_back"]
     assert "Rolled back: no driver" in answer["msg"]
-    assert task.phases == ["plan", "begin", "explain", "rollback"]
+    assert task.phases == ["begin", "explain", "rollback"]
     assert snapshot(node) == start
     assert not task.state.exists()
     # Another desired works then.
@@ -778,12 +797,12 @@ RUNFILE = {"version": NEW, "source": "runfile", "runfile": {"url": "http://x/x.r
 OLD_RUNFILE = {"version": OLD, "source": "runfile", "runfile": {"url": "http://x/old.run"}}
 
 
-BOUNDARIES = ["plan", "after plan", "begin", "after begin", "package_set", "after package_set"]
+BOUNDARIES = ["begin", "after begin", "package_set", "after package_set"]
 
 
 @pytest.mark.full(
     *(f"absent-{place}" for place in BOUNDARIES if place != "after begin"),
-    "present-plan", "present-after plan", "present-package_set", "present-finish",
+    "present-package_set", "present-finish",
     why="the same run ended at another moment",
 )  # fmt: skip
 @pytest.mark.parametrize("place", [*BOUNDARIES, "finish", "after finish"])
@@ -1295,3 +1314,161 @@ def test_what_takes_long_is_detached_from_the_connection(task, node):
     task.detached.clear()
     task(version=NEW)
     assert [phase for phase, _limit in task.detached] == ["begin", "finish"]
+
+
+def known(task):
+    """The facts that a play has read before."""
+    task.variables = {"ansible_facts": {"gpu_node": task.facts()}}
+    task.reads.clear()
+
+
+def test_facts_that_still_hold_are_not_read_again(task):
+    task(version=NEW)
+    known(task)
+    assert not task(version=NEW)["changed"]
+    assert (task.reads, task.phases) == ([], ["plan"])
+    # After the packages the node is another one.
+    assert task(version=OLD)["loaded"] == OLD
+    assert len(task.reads) == 1
+
+
+@pytest.mark.parametrize("form", ["older", "of another form"])
+def test_facts_that_do_not_hold_any_more_are_read_again(task, node, form):
+    known(task)
+    if form == "older":
+        node.put(OLD)
+        node.load(OLD)
+    else:
+        del task.variables["ansible_facts"]["gpu_node"]["driver"]
+    answer = task(version=NEW)
+    assert answer["changed"] and answer["loaded"] == NEW
+    # Check mode, before the plan, before what is left to do.
+    assert len(task.reads) == 3
+    assert not task(version=NEW)["changed"]
+
+
+def test_facts_from_before_the_repository_are_read_again(task, node, monkeypatch):
+    repository = {"name": "kubegpu-nvidia-driver", "url": "https://x"}
+
+    def decision(facts, desired, data):
+        plan = standin_decision(facts, desired, data)
+        return replace(plan, repository=None if facts["repositories"] else repository)
+
+    monkeypatch.setattr(action, "plan_driver", decision)
+    known(task)
+    arguments = {"state_path": str(task.state), "version": NEW}
+    given = []
+    whole = node.package_set
+    monkeypatch.setattr(
+        node, "package_set", lambda one, check: given.append((one, check)) or whole(one, check)
+    )
+    # In check mode nobody has added it.
+    assert task.once(True, arguments)["changed"] and task.reads == []
+    assert given[0][0]["repository_expected"]
+    task.once(False, arguments)
+    assert len(task.reads) == 2
+
+
+def boots(node):
+    write(node.root, "/proc/sys/kernel/random/boot_id", "another\n")
+
+
+@pytest.mark.parametrize("desired", [{"version": NEW}, {"state": "absent"}])
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [(boots, "boot id: none then, another now"), (lambda node: node.put(None), "installed driver")],
+)
+def test_a_node_that_changes_before_the_first_write_is_refused(task, node, desired, happens, said):
+    task(version=OLD)
+    state = task.state.read_bytes()
+    task.before["begin"] = lambda: happens(node)
+    answer = task(**desired)
+    assert answer["failed"] and answer["code"] == "node_changed"
+    assert "nothing was changed" in answer["cause"] and said in answer["evidence"]
+    assert answer["next_step"] and "rolled_back" not in answer
+    assert task.phases[-1] == "begin" and task.state.read_bytes() == state
+    # The next run plans for the node as it is.
+    assert task(**desired)["changed"]
+    assert not task(**desired)["changed"]
+
+
+def test_a_node_that_boots_between_the_phases_is_finished(task, node):
+    task.before["finish"] = lambda: boots(node)
+    assert task(version=NEW)["loaded"] == NEW
+    assert not task(version=NEW)["changed"]
+
+
+def test_headers_that_come_with_the_packages_are_built_for(task, node):
+    """By DKMS, before the rest is planned."""
+    node.build_for = ()
+    built = []
+
+    def dkms(words):
+        built.append(words)
+        node.build_for = (KERNEL, OTHER_KERNEL)
+        node.build(NEW)
+        return Result(0, "", "")
+
+    node.dkms = dkms
+
+    def headers(arguments, check):
+        answer = StandinNode.package_set(node, arguments, check)
+        if not check:
+            place = node.root / f"var/lib/dkms/nvidia/{NEW}"
+            (place / "source").mkdir(parents=True)
+            for kernel in (KERNEL, OTHER_KERNEL):
+                write(node.root, f"/lib/modules/{kernel}/build/Makefile")
+        return answer
+
+    node.package_set = headers
+    assert task(version=NEW)["loaded"] == NEW
+    assert task.phases == ["begin", "build", "finish"]
+    assert built == [["autoinstall", "-k", kernel] for kernel in (KERNEL, OTHER_KERNEL)]
+    assert len(task.reads) == 4
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (None, "ansible_facts.gpu_node is null"),
+        ({"os": {}}, "ansible_facts.gpu_node.os has no family"),
+    ],
+)
+def test_facts_of_another_form_end_the_task(task, monkeypatch, facts, said):
+    monkeypatch.setattr(task, "facts", lambda: facts)
+    answer = task.once(False, {"state_path": str(task.state), "version": NEW})
+    assert answer["failed"] and answer["code"] == "other_form" and said in answer["evidence"]
+    assert task.phases == []
+
+
+def test_a_node_answers_no_package_and_no_plan(task, node, monkeypatch):
+    """What is installed is planned here: a node that says otherwise is not heard."""
+    answers = []
+    whole = action.run_with_progress
+
+    def hostile(plugin, name, arguments, task_vars, text):
+        answer = whole(plugin, name, arguments, task_vars, text)
+        if "_tasks" in answer:
+            answer["_tasks"]["sets"] = [{"name": "nvidia-driver", "packages": {"evil": "1"}}]
+            answer["plan"] = {"action": "none"}
+            answers.append(answer)
+        return answer
+
+    monkeypatch.setattr(action, "run_with_progress", hostile)
+    answer = task(version=NEW)
+    assert answers and answer["plan"]["action"] == "install"
+    assert set(node.packages) == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"drivers": 5}, "drivers"),
+        ({"lock_timeout": "soon"}, "lock_timeout"),
+        ({"load": 5}, "load"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_the_node_is_asked(task, option, said):
+    answer = task(version=NEW, **option)
+    assert answer["failed"] and said in answer["msg"]
+    assert (task.phases, task.reads) == ([], [])

@@ -35,7 +35,7 @@ CALL: dict[str, Any] = {
 }
 GOOD: dict[str, Any] = {
     "package_set": {"calls": [CALL], "named": [], "streams": {}, "temporary": ""},
-    "nvidia_driver": {"needed": True, "sets": [], "dkms": "", "runfile": None},
+    "nvidia_driver": {"needed": True, "runfile": None},
     "cuda_toolkit": {"needed": True, "sets": [], "runfiles": [{"version": "12.8"}]},
 }
 

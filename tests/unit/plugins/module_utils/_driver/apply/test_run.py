@@ -8,32 +8,12 @@ from __future__ import annotations
 
 import types
 
-import pytest
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.run import (
     PHASES,
-    restored_streams,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.record import Record
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from tests.unit.fixtures.driver_cases import facts
-
-BEFORE = {"branch": "580", "source": "nvidia", "kernel_module": "open"}
-
-
-@pytest.mark.parametrize(
-    ("before", "streams"),
-    [
-        ({**BEFORE, "streams": {"nvidia-driver": "open-dkms"}}, {"nvidia-driver": "open-dkms"}),
-        ({**BEFORE, "streams": {}}, {}),
-        # A record that does not say.
-        (BEFORE, {"nvidia-driver": "580-open"}),
-        (None, {}),
-    ],
-)
-def test_the_stream_that_stood_there_is_put_back(before, streams):
-    work = types.SimpleNamespace(params={}, facts=facts("T4", "rocky9", "-"))
-    assert restored_streams(work, before) == streams
 
 
 def test_the_mig_layout_comes_back_with_the_earlier_module(tree):

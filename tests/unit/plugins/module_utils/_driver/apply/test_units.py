@@ -20,11 +20,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.units 
     restore_services,
     start_services,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.components import BRIDGE_MODULE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import config_files
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
     config_texts as texts,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.fabric import BRIDGE_MODULE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from tests.unit.fixtures.driver_nodes import OK, StandinRunner

@@ -13,6 +13,10 @@ import subprocess
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.arguments import (
+    asks_licence,
+    licence_timeout,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import config_files
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
@@ -111,10 +115,10 @@ def test_licence():
 
 @pytest.mark.parametrize(("value", "seconds"), [(None, 120), ("", 120), (0, 0), ("45", 45)])
 def test_how_long_a_licence_is_waited_for(value, seconds):
-    assert texts.licence_timeout({"timeout": value}) == seconds
-    assert texts.licence_timeout({}) == 120
-    assert not texts.asks_licence({"timeout": value, "token_sha256": "ab"})
-    assert texts.asks_licence({"feature_type": 1})
+    assert licence_timeout({"timeout": value}) == seconds
+    assert licence_timeout({}) == 120
+    assert not asks_licence({"timeout": value, "token_sha256": "ab"})
+    assert asks_licence({"feature_type": 1})
 
 
 @pytest.mark.parametrize("value", [-1, "soon", True, 1801, 1.5, [1]])

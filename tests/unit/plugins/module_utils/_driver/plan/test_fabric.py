@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import components
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import config_files, fabric
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.installed import is_locked
@@ -82,15 +83,15 @@ def test_plans(row):
     assert plan.action == "install", plan.reasons
     assert plan.source == source, plan.reasons
     assert parts(plan) == packages
-    assert (fabric.MANAGER_UNIT in plan.services) is runs
-    assert fabric.IMEX_UNIT not in plan.services
+    assert (components.MANAGER_UNIT in plan.services) is runs
+    assert components.IMEX_UNIT not in plan.services
     optional = {name for name in packages if name.startswith("libnvsdm")}
     assert packages.keys() - optional <= plan.packages.keys()
     assert optional <= plan.optional_packages.keys()
     for name in packages:
         assert is_driver(name) and is_locked(name, LOCK_PATTERNS)
     bridged = bool(bridges) or gpus in ("B200", "B300")
-    assert (fabric.BRIDGE_MODULE in plan.files[config_files.MODULES]) is bridged
+    assert (components.BRIDGE_MODULE in plan.files[config_files.MODULES]) is bridged
     assert ("infiniband-diags" in plan.optional_packages) is bridged
 
 
@@ -126,10 +127,10 @@ def test_the_user_has_the_last_word():
 
 def test_imex_runs_where_its_nodes_are_given():
     plan = plan_of(machine("GB200", "u24 arm"), imex_nodes=["10.0.0.1", "10.0.0.2"])
-    assert plan.services[fabric.IMEX_UNIT] == "enabled"
+    assert plan.services[components.IMEX_UNIT] == "enabled"
     assert plan.files[config_files.IMEX_NODES].splitlines()[1:] == ["10.0.0.1", "10.0.0.2"]
     plan = plan_of(machine("T4"), imex_nodes=["10.0.0.1"])
-    assert config_files.IMEX_NODES not in plan.files and fabric.IMEX_UNIT not in plan.services
+    assert config_files.IMEX_NODES not in plan.files and components.IMEX_UNIT not in plan.services
 
 
 def test_a_source_without_a_part_is_never_silent():
@@ -139,7 +140,7 @@ def test_a_source_without_a_part_is_never_silent():
     assert "nvidia_driver_source: nvidia" in said and "802" in said
     plan = plan_of(machine("H100", switches=4), "run=580.126.09")
     assert any("runfile does not bring" in text for text in plan.warnings)
-    assert fabric.MANAGER_UNIT not in plan.services
+    assert components.MANAGER_UNIT not in plan.services
     plan = plan_of(machine("H100", "d12", switches=4), "distro")
     assert any("nvidia-fabricmanager" in text for text in plan.warnings)
 
@@ -153,7 +154,7 @@ def settled_node(**changed):
     }
     given = machine(eight("H100"), "u24", f"distro {SECOND} open held ours services", switches=4)
     given["driver"]["packages"].update({name: text for name, text in names.items() if text})
-    given["driver"]["services"][fabric.MANAGER_UNIT] = "active"
+    given["driver"]["services"][components.MANAGER_UNIT] = "active"
     plan = plan_of(given, "580")
     given["driver"]["configuration"] = {
         path: config_files.sha256(text) for path, text in plan.files.items()
@@ -219,9 +220,9 @@ def test_a_part_that_is_not_held():
 
 def test_a_service_that_ended():
     given = settled_node()
-    given["driver"]["services"][fabric.MANAGER_UNIT] = "failed"
+    given["driver"]["services"][components.MANAGER_UNIT] = "failed"
     plan = plan_of(given, "580")
-    assert steps(plan) == [("service", "start", fabric.MANAGER_UNIT)]
+    assert steps(plan) == [("service", "start", components.MANAGER_UNIT)]
 
 
 def test_an_upgrade_is_one_set():
@@ -256,9 +257,9 @@ def test_a_driver_that_is_left_alone_is_spoken_of():
     said = plan_of(given).warnings
     assert any(f"nvidia-fabricmanager-580 {FIRST} next to" in text for text in said)
     del given["driver"]["packages"]["nvidia-fabricmanager-580"]
-    given["driver"]["services"][fabric.MANAGER_UNIT] = None
+    given["driver"]["services"][components.MANAGER_UNIT] = None
     assert any("is not there" in text for text in plan_of(given).warnings)
-    given["driver"]["services"][fabric.MANAGER_UNIT] = "failed"
+    given["driver"]["services"][components.MANAGER_UNIT] = "failed"
     assert any("is failed" in text for text in plan_of(given).warnings)
 
 
@@ -273,13 +274,13 @@ def test_a_driver_that_is_left_alone_is_spoken_of():
     ],
 )
 def test_versions(text, version):
-    assert fabric.plain_version(text) == version
+    assert components.plain_version(text) == version
 
 
 def test_units_whose_package_changed():
     old = {"nvidia-fabricmanager-580": "580.95.05-1", "nvidia-imex": "580.95.05-1"}
     new = {"nvidia-fabricmanager": "595.58.03-1", "nvidia-imex": "580.95.05-1"}
-    assert fabric.changed_units(old, new) == (fabric.MANAGER_UNIT,)
-    assert fabric.changed_units(old, old) == fabric.changed_units({}, new) == ()
+    assert components.changed_units(old, new) == (components.MANAGER_UNIT,)
+    assert components.changed_units(old, old) == components.changed_units({}, new) == ()
     renamed = {"nvidia-fabric-manager": "570.1-1"}
-    assert fabric.changed_units(renamed, new) == (fabric.MANAGER_UNIT,)
+    assert components.changed_units(renamed, new) == (components.MANAGER_UNIT,)
