@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from .._core.finding import safe_text
 from .data import ANSWERS, CAUSES, FOLLOWS, NOT_IN_CONTAINER
 from .fixes import find_fix
-from .observe import observe, safe_text, unseen
+from .observe import observe, unseen
 from .switches import switch_of, with_switch
 from .types import (
     ERROR,

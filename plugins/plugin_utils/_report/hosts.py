@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.observe import safe_text
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import safe_text
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import (
     with_switch,
 )
@@ -29,7 +29,7 @@ from .._hosts import (
     wrong_values,
 )
 from .._reading import read_parts, was_read, why_not_read
-from .._rollout import cause_of, failure_message
+from .._rollout import failure_message
 from .._variables_data import AMD_ROLES, FAIL_ON, NODE_ROLES, PLAN_FAIL_ON
 from .cluster import cluster_plan, cluster_teardown, dra_plan
 from .kept import kept_row
@@ -67,9 +67,9 @@ def plan_failures(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Ro
         row = _plan_row(host, variables, ("all",), ()) if bad else {"action": ""}
         if row["action"] in bad:
             said = "refuses this host" if row["action"] == "refuse" else "has changes for this host"
-            first = str(next(iter(row["why"]), "")).partition("\n")[0]
+            causes = [one["cause"] for one in row["refusals"]] or [*row["why"], ""]
             message = (
-                f"The plan {said}: {row['changes'][0]}: {first} The table above has all of it."
+                f"The plan {said}: {row['changes'][0]}: {causes[0]} The table above has all of it."
             )
             rows.append({"node": host, "message": f"{message} ({FAIL_ON}: {variables[FAIL_ON]})"})
     return rows
@@ -98,9 +98,14 @@ def _plan_row(
 
 def not_read(variables: Variables) -> str:
     """Return why a host was not read, as one line."""
-    error = form_error(variables)
-    cause = safe_text(cause_of(read_parts(variables)) if error is None else error.cause)
+    cause = _read_cause(variables)
     return f"{NOT_READ}: {cause}" if cause else NOT_READ
+
+
+def _read_cause(variables: Variables) -> str:
+    """Return why a host was not read; empty where nothing says it."""
+    error = form_error(variables)
+    return str(read_parts(variables).get("cause") or "") if error is None else safe_text(error.cause)
 
 
 def _is_asked_for(part: str, variables: Variables) -> bool:
@@ -308,8 +313,8 @@ def _missing(variables: Variables, otherwise: str) -> str:
     failure = variables.get("kubegpu_failure")
     if failure:
         return failure_message(failure)
-    told = not_read(variables) if facts(variables) is None else NOT_READ
-    return otherwise if told == NOT_READ else told
+    cause = _read_cause(variables) if facts(variables) is None else ""
+    return f"{NOT_READ}: {cause}" if cause else otherwise
 
 
 def _next_step(
