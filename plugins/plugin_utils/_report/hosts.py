@@ -11,7 +11,11 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import safe_text
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
+    Subject,
+    read_finding,
+    safe_text,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import (
     with_switch,
 )
@@ -319,17 +323,12 @@ def _missing(variables: Variables, otherwise: str) -> str:
 
 def _next_step(
     entry: Mapping[str, Any], node: Mapping[str, Any] | None, known: Mapping[str, bool]
-) -> dict[str, str]:
-    """Return the next step of a layer that failed, with the variable that has to change first."""
-    step = str(entry.get("next_step") or "")
-    if entry["ok"] is not False or not step:
+) -> dict[str, Any]:
+    """Return the next step of a layer that failed, and the names in it, with the variable that has to change first."""
+    if entry["ok"] is not False or not entry.get("next_step"):
         return {}
-    return {
-        "next_step": with_switch(
-            *(str(entry.get("code")), "", step, node, known),
-            vendor=str((entry.get("names") or {}).get("vendor") or ""),
-        )[1]
-    }
+    found = with_switch(read_finding(entry, safe_text, Subject()), node, known)
+    return {"next_step": found.next_step, **found.named()}
 
 
 def _plans(variables: Variables) -> dict[str, Mapping[str, Any]]:
