@@ -18,7 +18,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS, parts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import message
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
-from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import wants_password
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import (
+    wants_password,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.results import (
     result_message,
     result_parts,

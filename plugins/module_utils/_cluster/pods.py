@@ -25,8 +25,8 @@ _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNev
 _FINE = ("", "ContainerCreating", "PodInitializing")
 _LAST_LINES = 10
 _LONGEST = 600
-# What a container says that ran for these seconds at most, it said at its start. Kubelet's CPU manager
-# changes containers each 10 s.
+# A container that ran for no more seconds wrote its message at its start: kubelet's CPU manager
+# changes the containers of a node each 10 s.
 _AT_ONCE = 5
 
 

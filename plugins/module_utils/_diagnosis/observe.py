@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from .._core.finding import read_finding, safe_text
 from .data import CAUSES, ROOT_ONLY, VERIFIED

@@ -66,7 +66,9 @@ def with_switch(found: F, facts: Mapping[str, Any] | None, switches: Mapping[str
     container = ((facts or {}).get("driver") or {}).get("container")
     if container:
         # site refuses the host.
-        return _begun(replace(found, fix=""), "driver_container", str(container), by_container(str(container)))
+        return _begun(
+            replace(found, fix=""), "driver_container", str(container), by_container(str(container))
+        )
     if switches and found.fix and _is_of(facts, "intel"):
         # No role of this collection installs its driver.
         return replace(found, fix="")

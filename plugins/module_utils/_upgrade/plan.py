@@ -259,8 +259,8 @@ def _refusals(request: Request, host: Host) -> list[Finding]:
     found = []
     if host.failure:
         failed = read_finding(host.failure, safe_text, Subject())
-        step = f"{failed.next_step or 'Solve it.'} Otherwise leave the host out."
-        found.append(replace(failed, code="host_failed", next_step=step))
+        words = (failed.cause, failed.evidence, "Solve it, or leave the host out.")
+        found.append(Finding("host_failed", *words, failed.details))
     reasons = [
         reason
         for plan in host.plans.values()

@@ -109,7 +109,9 @@ def not_read(variables: Variables) -> str:
 def _read_cause(variables: Variables) -> str:
     """Return why a host was not read; empty where nothing says it."""
     error = form_error(variables)
-    return str(read_parts(variables).get("cause") or "") if error is None else safe_text(error.cause)
+    return (
+        str(read_parts(variables).get("cause") or "") if error is None else safe_text(error.cause)
+    )
 
 
 def _is_asked_for(part: str, variables: Variables) -> bool:
@@ -324,7 +326,7 @@ def _missing(variables: Variables, otherwise: str) -> str:
 def _next_step(
     entry: Mapping[str, Any], node: Mapping[str, Any] | None, known: Mapping[str, bool]
 ) -> dict[str, Any]:
-    """Return the next step of a layer that failed, and the names in it, with the variable that has to change first."""
+    """Return next step and names of a layer that failed, with what has to change first."""
     if entry["ok"] is not False or not entry.get("next_step"):
         return {}
     found = with_switch(read_finding(entry, safe_text, Subject()), node, known)

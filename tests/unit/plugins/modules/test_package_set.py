@@ -170,7 +170,9 @@ def test_nothing_is_removed_from_an_image(monkeypatch, tmp_path, check):
     given["state_path"] = str(tmp_path / "state.json")
     run_module(package_set.main, {**given, "_run": "a"})
     dnf.version = "590.48.01"
-    assert not run_module(package_set.main, {**given, "_run": "a", "_phase": "record"}).get("failed")
+    assert not run_module(package_set.main, {**given, "_run": "a", "_phase": "record"}).get(
+        "failed"
+    )
     image = {"id": "fedora", "version": "43", "image": "/run/ostree-booted"}
     system = {**image, "image_system": "rpm-ostree"}
     monkeypatch.setattr(host, "read_os", lambda _reader: system)

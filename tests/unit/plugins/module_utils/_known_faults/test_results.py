@@ -53,7 +53,7 @@ def test_the_message_of_another_program(result, parts):
 
 def test_what_a_node_writes_is_bounded_printable_and_without_secrets():
     hostile = "\x1b[2Jtoken=abcdef " + "x " * 100_000
-    given = {name: hostile for name in ("cause", "evidence", "next_step", "code")}
+    given = dict.fromkeys(("cause", "evidence", "next_step", "code"), hostile)
     found = result_parts({**given, "names": {hostile: hostile, "good": 5}, "severity": hostile})
     names = found.pop("names")
     assert set(found) == set(given)

@@ -10,6 +10,7 @@ import copy
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.build import (
     build,
     content,
@@ -20,7 +21,6 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.source
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types import Request
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.words import inventory
-from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
 from tests.unit.fixtures import fleet as made
 from tests.unit.fixtures.plans import registered
 

@@ -10,13 +10,13 @@ import copy
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import BAD
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.build import build
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.sources import (
     host_sources,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types import Request
-from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
 from tests.unit.fixtures import fleet as made
 
 FLEET = made.fleet()
