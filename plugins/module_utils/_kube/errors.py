@@ -310,7 +310,7 @@ def bad_certificate(server: Server, error: BaseException) -> KubeError:
 
 def _tls_error(error: BaseException) -> BaseException:
     """Return the error of the ssl module in one of urllib3's; the error itself without one."""
-    todo: list[Any] = [error]
+    todo: list[BaseException] = [error]
     for one in todo:
         if isinstance(one, ssl.SSLError) or type(one).__name__ == _OF_URLLIB3:
             return one

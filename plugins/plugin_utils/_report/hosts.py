@@ -68,7 +68,9 @@ def plan_failures(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Ro
     # ansible-playbook --syntax-check has no hostvars, and those of Ansible have no other default.
     for variables, host in ((hostvars[host], host) for host in hosts if host in hostvars):
         bad = PLAN_FAIL_ON.get(str(variables.get(FAIL_ON, "")), ())
-        row = _plan_row(host, variables, ("all",), ()) if bad else {"action": ""}
+        row: Mapping[str, Any] = {"action": ""}
+        if bad:
+            row = _plan_row(host, variables, ("all",), ())
         if row["action"] in bad:
             said = "refuses this host" if row["action"] == "refuse" else "has changes for this host"
             causes = [one["cause"] for one in row["refusals"]] or [*row["why"], ""]
