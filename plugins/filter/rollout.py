@@ -17,6 +17,8 @@ description:
     largest batch is used. Percentages refer to the given hosts, which must be those of the play.
   - V(failure) returns from Ansible's C(ansible_failed_task) and C(ansible_failed_result) what is
     stored in C(kubegpu_failure) until the end of the run.
+  - V(finding) returns the same as a finding of a report.
+  - V(refusal) returns what is stored of a host that is refused before any change.
   - V(stop) returns why no further batch is started, if hosts of the play wait and more hosts of
     the batch failed than C(kubegpu_max_fail_percentage) allows. A host that was refused before any
     change does not count. Ansible's own C(max_fail_percentage) ends the whole run, with the plays
@@ -29,14 +31,15 @@ options:
   _input:
     description: >-
       With V(serial) the hosts of the play, with V(stop) those of the batch
-      (C(ansible_play_batch)), with V(failure) C(ansible_failed_task), with V(message) the
-      stored failures of a host, with V(left_out) all hosts of the play.
+      (C(ansible_play_batch)), with V(failure) and V(finding) C(ansible_failed_task), with
+      V(refusal) what C(kubegpu.nodes.gpu_hosts('wrong')) returns, with V(message) the stored
+      failures of a host, with V(left_out) all hosts of the play.
     type: raw
     required: true
   what:
     description: What is returned.
     type: str
-    choices: [serial, failure, message, stop, left_out]
+    choices: [serial, failure, finding, refusal, message, stop, left_out]
     required: true
   hostvars:
     description: >-
@@ -56,9 +59,17 @@ options:
       P(kubegpu.nodes.gpu_hosts#filter). By default all.
     type: str
   result:
-    description: C(ansible_failed_result), with V(failure).
+    description: C(ansible_failed_result), with V(failure) and V(finding).
     type: dict
     default: {}
+  task:
+    description: With V(refusal), the name of the task that found it.
+    type: str
+    default: ''
+  again:
+    description: With V(finding), the end of its next step.
+    type: str
+    default: run again.
   changed:
     description: >-
       With V(failure), whether the node was changed before the task. A refused plan or value is then
@@ -94,8 +105,12 @@ _value:
     - With V(serial) a number, a percentage or a list of these; V(100%) if no host has a value.
     - With V(failure) a dictionary of C(task), C(message), C(changed), which is true if the
       node was changed before the failure, and C(refused), which is true if the plan or a value is
-      refused and nothing was changed. Of an error of this collection also its C(cause),
-      C(evidence), C(next_step), C(code) and C(names).
+      refused and nothing was changed, C(cause), and where they have a value C(evidence),
+      C(next_step), C(code) and C(names). The cause of a message without these parts is its first
+      line, and the other lines are the evidence.
+    - With V(refusal) the same, and C(refusals), the list of what is refused.
+    - With V(finding) a dictionary of C(code), C(severity), C(subject), C(cause), C(evidence) and
+      C(next_step).
     - With V(message) a line for each failure.
     - With V(left_out) a dictionary of C(action), which is C(refuse), and C(text).
     - With V(stop) the message for the hosts that wait; empty if the next batch may start.
@@ -118,14 +133,18 @@ def rollout(
     select: str | None = None,
     result: Mapping[str, Any] | None = None,
     changed: bool = False,
+    task: str = "",
+    again: str = "run again.",
 ) -> Any:
     """Return what a play in batches asks for."""
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import role_left_out
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import (
+        failed_finding,
         failure,
         hosts_serial,
         hosts_stop,
         last_message,
+        refusal,
     )
 
     if what == "serial":
@@ -134,12 +153,16 @@ def rollout(
         return hosts_stop(value, hostvars or {}, hosts)
     if what == "failure":
         return failure(value, result or {}, changed)
+    if what == "finding":
+        return failed_finding(failure(value, result or {}), again)
+    if what == "refusal":
+        return refusal(task, value)
     if what == "message":
         return last_message(hosts[0], value)
     if what == "left_out":
         return {"action": "refuse", "text": role_left_out(value)}
     raise AnsibleFilterError(
-        f"rollout: {what!r} is none of serial, failure, message, stop, left_out."
+        f"rollout: {what!r} is none of serial, failure, finding, refusal, message, stop, left_out."
     )
 
 

@@ -287,6 +287,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import Dependencies
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.module import (
     CRI_ARGUMENTS,
+    apply_runtime,
     exit_result,
     from_options,
 )
@@ -338,9 +339,10 @@ def main() -> None:
             scratch=module.tmpdir,
             exists=os.path.lexists,
         )
-        result = ContainerdRuntime(
+        runtime = ContainerdRuntime(
             from_options(Request, params), from_options(Settings, params), dependencies
-        )(module.check_mode)
+        )
+        result = apply_runtime(module, dependencies.run, runtime)
     except KubegpuError as error:
         fail(module, error)
     exit_result(module, result)

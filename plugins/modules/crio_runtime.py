@@ -161,6 +161,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.module import (
     CRI_ARGUMENTS,
+    apply_runtime,
     exit_result,
     from_options,
 )
@@ -190,9 +191,10 @@ def main() -> None:
             store=StateStore(params["state_path"]),
             exists=os.path.lexists,
         )
-        done = CrioRuntime(
+        runtime = CrioRuntime(
             from_options(Request, params), from_options(Settings, params), dependencies
-        )(module.check_mode)
+        )
+        done = apply_runtime(module, dependencies.run, runtime)
     except KubegpuError as error:
         fail(module, error)
     exit_result(module, done)

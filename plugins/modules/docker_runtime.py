@@ -249,6 +249,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_path
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.module import (
     RUNTIME_ARGUMENTS,
+    apply_runtime,
     exit_result,
     from_options,
 )
@@ -292,8 +293,10 @@ def main() -> None:
             read_info=read_info,
             find_program=find_program,
         )
-        done = DockerRuntime(_request(params), from_options(Settings, params), dependencies)(
-            module.check_mode
+        done = apply_runtime(
+            module,
+            dependencies.run,
+            DockerRuntime(_request(params), from_options(Settings, params), dependencies),
         )
     except KubegpuError as error:
         fail(module, error)

@@ -22,7 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.types im
 )
 
 from ._hosts import facts
-from ._rollout import cause_of
+from ._rollout import failed_finding
 
 Object = Mapping[str, Any]
 Hostvars = Mapping[str, Object]
@@ -116,15 +116,7 @@ def _noted(hostvars: Hostvars, host: str) -> Object:
     failure: Object = hostvars[host].get("kubegpu_failure") or {}
     if not failure or result.get("outcome") in BAD:
         return result
-    finding = {
-        "code": "task_failed",
-        "severity": "error",
-        "subject": "",
-        "cause": f"{failure.get('task')}: {cause_of(failure)}",
-        "evidence": str(failure.get("evidence") or ""),
-        "next_step": str(failure.get("next_step") or "Fix what the message names,")
-        + (" Then run accept again." if failure.get("next_step") else " and run accept again."),
-    }
+    finding = failed_finding(failure, "run accept again.")
     return {
         **result,
         "outcome": FAILED,

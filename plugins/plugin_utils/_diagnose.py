@@ -14,7 +14,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types imp
 
 from ._hosts import facts, form_error, switches
 from ._reading import read_parts
-from ._rollout import cause_of
 
 Object = Mapping[str, Any]
 Hostvars = Mapping[str, Object]
@@ -47,12 +46,11 @@ def diagnose_hosts(
 
 def _host(name: str, variables: Object, layers: Sequence[Object], node: str) -> Host:
     read: Object = variables.get("gpu_diagnose_plan") or {}
-    failure = cause_of(variables.get("kubegpu_failure") or {})
     error = form_error(variables)
     if error is not None:
         # As a whole: the first line alone does not name the key.
         return Host(name, None, node=node, failure=" ".join(str(error).split()))
-    failure = failure or cause_of(read_parts(variables))
+    failure = (variables.get("kubegpu_failure") or read_parts(variables)).get("cause") or ""
     return Host(
         name=name,
         facts=facts(variables),

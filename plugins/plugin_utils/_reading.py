@@ -16,11 +16,14 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS, parts
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import message
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import (
-    of_task,
     wants_password,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.results import (
+    result_message,
+    result_parts,
 )
 
 from ._command_line import ping
@@ -39,15 +42,15 @@ _TEXTS = ("msg", "module_stdout", "module_stderr", *PARTS)
 _UNREACHABLE = "the node cannot be reached"
 _FAILED = "the node could not be read"
 _PASSWORD = (
-    "Next step: the user of the connection needs a password to become root: -K asks for it, or set "
+    "The user of the connection needs a password to become root: -K asks for it, or set "
     "ansible_become_password (in a vault)."
 )
 _CONNECT = (
-    "Next step: see that the machine is up, and that its address (ansible_host, ansible_port), "
+    "See that the machine is up, and that its address (ansible_host, ansible_port), "
     "user (ansible_user, -u) and key (ansible_ssh_private_key_file, --private-key) are right, and "
     "try:\n{}"
 )
-_TRY = "Next step: correct that, and try:\n{}"
+_TRY = "Correct that, and try:\n{}"
 # The variables of an inventory that name the user, by which of Ansible's plugins reads them.
 _USERS = (
     *("ansible_become_user", "ansible_sudo_user", "ansible_su_user", "ansible_doas_user"),
@@ -91,18 +94,12 @@ def is_lost(variables: Variables) -> bool:
     return bool(ending.get("failed") or ending.get("unreachable"))
 
 
-def read_failure(variables: Variables) -> str:
-    """Return the message of a failed read, whose first line is the cause; empty otherwise."""
-    text = str(_ending(variables).get("msg") or "").strip()
-    return of_task(text) if is_lost(variables) else ""
-
-
 def read_parts(variables: Variables) -> dict[str, Any]:
     """Return a failed read as ``kubegpu_failure`` has a failure; empty otherwise."""
-    message, ending = read_failure(variables), _ending(variables)
-    if not message:
+    if not is_lost(variables):
         return {}
-    return {"message": message, **{name: ending[name] for name in PARTS if ending.get(name)}}
+    ending = _ending(variables)
+    return {"message": result_message(ending), **result_parts(ending)}
 
 
 def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
@@ -110,17 +107,12 @@ def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
     read = _ending(variables)
     if not is_lost(variables):
         return _FAILED, []
-    message = str(read.get("msg") or read.get("module_stderr") or "no message").strip()
-    message = of_task(message)
-    output = f"{message}\n{read.get('module_stderr')}\n{read.get('module_stdout')}"
-    if wants_password(output):
-        step = _PASSWORD
-    elif read.get("next_step"):
-        step = ""
-    else:
-        step = (_CONNECT if read.get("unreachable") else _TRY).format(ping(host))
+    found = result_parts(read)
+    step = (_CONNECT if read.get("unreachable") else _TRY).format(ping(host))
+    if wants_password("\n".join(str(read.get(name)) for name in _TEXTS[:3])):
+        found["next_step"] = _PASSWORD
     reason = _UNREACHABLE if read.get("unreachable") else _FAILED
-    return f"{reason}, see below", ["\n".join(filter(None, [printable(message), step]))]
+    return f"{reason}, see below", [message({"next_step": step, **found})]
 
 
 def left_out(variables: Variables) -> str:

@@ -12,6 +12,10 @@ from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS, parts
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.results import (
+    result_message,
+    result_parts,
+)
 
 from ._hosts import select_hosts
 
@@ -117,9 +121,9 @@ def failure(
     :param result: Ansible's ``ansible_failed_result``, empty as well.
     :param changed: whether the node was changed before it.
     :returns: ``task`` (its name), ``message``, ``changed`` (whether the node was changed, before
-        the task or by it) and ``refused`` (whether it failed because the plan or a value is
-        refused, before anything was changed). Of an error of the collection also its parts:
-        ``cause``, ``evidence``, ``next_step``, ``code`` and ``names``.
+        the task or by it), ``refused`` (whether it failed because the plan or a value is
+        refused, before anything was changed), ``cause``, and what the result has of ``evidence``,
+        ``next_step``, ``code`` and ``names``.
     """
     if not task:
         ended = InputError(_ENDED, next_step=_ENDED_STEP)
@@ -129,29 +133,44 @@ def failure(
     changed = changed or bool(result.get("changed"))
     return {
         "task": str(task.get("name") or action),
-        "message": str(result.get("msg") or "").strip() or "The task returned no message.",
+        "message": result_message(result),
         "changed": changed,
         "refused": action in _REFUSING and not changed,
-        **_parts(result),
+        **result_parts(result),
     }
 
 
-def _parts(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of the error of a result; empty where it has none."""
-    if not isinstance(result.get("cause"), str):
-        return {}
-    return {name: result[name] for name in PARTS if result.get(name)}
+def refusal(task: str, refused: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what is stored of a host that is refused before any change, for several reasons.
+
+    :param task: what found that.
+    :param refused: each with ``message`` and the parts of its error.
+    """
+    first = {name: refused[0][name] for name in PARTS if refused[0].get(name)}
+    message = "\n".join(one["message"] for one in refused)
+    stored = {"task": task, "message": message, "changed": False, "refused": True}
+    return {**stored, "cause": message, **first, "refusals": list(refused)}
 
 
-def cause_of(stored: Mapping[str, Any]) -> str:
-    """Return the cause of a stored failure; of a message without parts it is the first line."""
-    message = str(stored.get("message") or "").partition("\n")[0]
-    return str(stored.get("cause") or message)
+def failed_finding(stored: Mapping[str, Any], again: str) -> dict[str, Any]:
+    """Return a stored failure as a finding of a report.
+
+    :param again: the end of its next step, such as: run accept again.
+    """
+    own = str(stored.get("next_step") or "")
+    return {
+        "code": "task_failed",
+        "severity": "error",
+        "subject": "",
+        "cause": f"{stored['task']}: {stored['cause']}",
+        "evidence": str(stored.get("evidence") or ""),
+        "next_step": f"{own} Then {again}" if own else f"Fix what the cause names, and {again}",
+    }
 
 
 def failure_message(stored: Mapping[str, Any]) -> str:
     """Return a stored failure as one line: cause and task."""
-    cause = cause_of(stored)
+    cause = stored["cause"]
     if stored["refused"]:
         return f"the run stopped at this node, which is refused: {cause}"
     return f"the run stopped at this node, in the task {stored['task']!r}: {cause}"
@@ -166,7 +185,7 @@ def last_message(host: str, failures: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for one in filter(None, failures):
         how = "is refused" if one["refused"] else f"failed in the task {one['task']}"
-        lines.append(f"{host} {how}: {cause_of(one)} {ends}")
+        lines.append(f"{host} {how}: {one['cause']} {ends}")
     return "\n".join(lines)
 
 

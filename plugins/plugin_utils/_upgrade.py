@@ -12,6 +12,9 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.results import (
+    result_parts,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import read_request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import (
     count_elsewhere,
@@ -95,7 +98,7 @@ def _with_rollback(host: Host, answer: Object, savable: Object, run: str) -> Hos
     """
     missing = answer.get("not_available")
     if missing is None and answer and not answer.get("skipped"):
-        return replace(host, unasked=str(answer.get("cause") or answer.get("msg") or "no message"))
+        return replace(host, unasked=result_parts(answer)["cause"])
     saved = (savable.get("packages") or {}) if host.held_by != run else {}
     return replace(host, missing=tuple(name for name in missing or () if name not in saved))
 
@@ -130,7 +133,7 @@ def _host(
         row=row,
         drain=drain,
         labels=labels.get(str((row or {}).get("node") or "")) or {},
-        failure=str((variables.get("kubegpu_failure") or {}).get("message") or ""),
+        failure=variables.get("kubegpu_failure") or {},
         driver=str(((node or {}).get("driver") or {}).get("installed") or ""),
         kubelet=str(kubelet["directory"]) if without and kubelet.get("plugin_folders") else "",
         control_plane=bool(containerd.get("control_plane")),

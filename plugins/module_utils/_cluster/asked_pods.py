@@ -208,7 +208,7 @@ def _problem_on_node(view: PodView, expected: Expected | None) -> Finding | None
     if not view.ready:
         return find_pod_problem(view, facts)
     # A pod that runs may have lost its GPU: its log says so, and old events say nothing.
-    return next(iter(explain(view.log, facts)), None)
+    return next(iter(explain(view.log, facts, seen=view.seen)), None)
 
 
 def _asks_none(view: PodView) -> Finding:

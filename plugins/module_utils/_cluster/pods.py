@@ -14,6 +14,7 @@ from .._core.finding import Finding, pod_names, with_names
 from .._core.printable import printable
 from .._core.redact import redact
 from .._known_faults.explain import explain
+from .._kube.timestamp import unix_time
 
 Object = Mapping[str, Any]
 
@@ -24,6 +25,9 @@ _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNev
 _FINE = ("", "ContainerCreating", "PodInitializing")
 _LAST_LINES = 10
 _LONGEST = 600
+# A container that ran for no more seconds wrote its message at its start: kubelet's CPU manager
+# changes the containers of a node each 10 s.
+_AT_ONCE = 5
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,16 @@ class PodView:
     #: ``Reason: message``, the newest last.
     events: tuple[str, ...] = ()
     log: str = ""
+    #: How many seconds the run of the container took that ended; None where none ended.
+    ran: float | None = None
+
+    @property
+    def seen(self) -> dict[str, bool]:
+        """What is known of the text, by the name of a predicate.
+
+        Of a container that ran for long, nothing shows when it wrote the message.
+        """
+        return {"just_started": True} if self.ran is not None and self.ran <= _AT_ONCE else {}
 
     @property
     def full_name(self) -> str:
@@ -94,7 +108,7 @@ def pod_view(pod: Object) -> PodView:
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),
     ]
-    name, reason, message, code = _most_relevant(containers)
+    name, reason, message, code, ran = _most_relevant(containers)
     return PodView(
         namespace=str(meta.get("namespace") or ""),
         name=str(meta.get("name") or ""),
@@ -115,12 +129,18 @@ def pod_view(pod: Object) -> PodView:
             else ""
         ),
         labels=dict(meta.get("labels") or {}),
+        ran=ran,
     )
 
 
-def _most_relevant(containers: Sequence[Object]) -> tuple[str, str, str, int | None]:
-    """Return name, reason, message and exit code of the container that explains most."""
-    ended: tuple[str, str, str, int | None] = ("", "", "", None)
+def _most_relevant(
+    containers: Sequence[Object],
+) -> tuple[str, str, str, int | None, float | None]:
+    """Return the container that explains most.
+
+    :returns: name, reason, message, exit code, and how long the run took that ended.
+    """
+    ended: tuple[str, str, str, int | None, float | None] = ("", "", "", None, None)
     for item in containers:
         state, last = item.get("state") or {}, item.get("lastState") or {}
         waiting = state.get("waiting") or {}
@@ -132,6 +152,7 @@ def _most_relevant(containers: Sequence[Object]) -> tuple[str, str, str, int | N
                 str(waiting.get("reason") or ""),
                 "\n".join(str(word) for word in words if word),
                 before.get("exitCode"),
+                _duration(before),
             )
         over = state.get("terminated") or before
         if over and (over.get("exitCode") or not ended[0]):
@@ -140,8 +161,16 @@ def _most_relevant(containers: Sequence[Object]) -> tuple[str, str, str, int | N
                 str(over.get("reason") or ""),
                 str(over.get("message") or ""),
                 over.get("exitCode"),
+                _duration(over),
             )
     return ended
+
+
+def _duration(terminated: Object) -> float | None:
+    """Return how many seconds a container ran, by the times of its state."""
+    began, ended = (unix_time(terminated.get(key)) for key in ("startedAt", "finishedAt"))
+    # A container that could not be created has the beginning of 1970, or none.
+    return ended - began if began and ended and ended >= began else None
 
 
 def add_events(view: PodView, events: Iterable[Object]) -> PodView:
@@ -181,7 +210,7 @@ def find_pod_problem(
     :param facts: what is known of its node, as a part of the fact ``gpu_node``.
     :param seen: what is known of the pod, by the name of a predicate.
     """
-    known = explain(view.text, facts, seen=seen)
+    known = explain(view.text, facts, seen={**view.seen, **(seen or {})})
     if known:
         return known[0]
     last = view.events[-1] if view.events else ""

@@ -12,7 +12,7 @@ from typing import Any
 
 from .errors import KubegpuError
 from .printable import printable
-from .redact import redact
+from .redact import first_words, redact
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
@@ -21,6 +21,8 @@ SEVERITIES = (ERROR, WARNING, INFO)
 PROVEN, LIKELY, POSSIBLE = "proven", "likely", "possible"
 CONFIDENCES = (PROVEN, LIKELY, POSSIBLE)
 _MOST_OF_NAME = 300
+_MOST_TEXT = 2000
+_MOST_READ = 64 * 1024
 #: The words that stand for names in what is reported of several hosts.
 WORDS = {"host": "HOST", "node": "NODE", "pod": "POD", "name": "POD", "gpu": "GPU"}
 
@@ -128,6 +130,13 @@ class Finding:
             **({"names": names} if names else {}),
             **({"template": self.template} if self.template else {}),
         }
+
+
+def safe_text(value: Any) -> str:
+    """Return a text of a node or a pod, without secrets and without control characters."""
+    # Redacted before it is cut: half an address does not show its password.
+    text = redact(first_words(str(value or ""), _MOST_READ))
+    return printable(text[:_MOST_TEXT]).strip()
 
 
 def read_finding(

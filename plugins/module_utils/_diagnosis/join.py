@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from .._core.finding import safe_text
 from .data import ANSWERS, CAUSES, FOLLOWS, NOT_IN_CONTAINER
 from .fixes import find_fix
-from .observe import observe, safe_text, unseen
-from .switches import switch_of, with_switch
+from .observe import observe, unseen
+from .switches import with_switch
 from .types import (
     ERROR,
     INFO,
@@ -61,19 +62,12 @@ def roots_of(hosts: Sequence[Host], pods: Sequence[Object] = ()) -> list[Diagnos
     """Return the root causes of hosts and pods, whose fixes change something on their host."""
     by_name = {host.name: host for host in hosts}
     found = find_roots(observe(hosts, pods), {host.name: host.node for host in hosts})
-    return [_with_switch(one, by_name.get(one.subject.host)) for one in found]
-
-
-def _with_switch(found: Diagnosis, host: Host | None) -> Diagnosis:
-    if host is None:
-        return found
-    given = (found.code, found.fix, found.next_step, host.facts, host.switches)
-    fix, step = with_switch(*given, vendor=found.details.get("vendor", ""))
-    name = switch_of(*given, vendor=found.details.get("vendor", ""))
-    # The step for several hosts begins with the same sentence.
-    template = step.replace(found.next_step, found.template) if found.template else ""
-    names = {**found.details, "switch": name} if name else found.details
-    return replace(found, fix=fix, next_step=step, template=template, details=names)
+    return [
+        with_switch(one, by_name[one.subject.host].facts, by_name[one.subject.host].switches)
+        if one.subject.host in by_name
+        else one
+        for one in found
+    ]
 
 
 def find_roots(

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from .._core.finding import read_finding
-from .._core.printable import printable
-from .._core.redact import first_words, redact
+from .._core.finding import read_finding, safe_text
 from .data import CAUSES, ROOT_ONLY, VERIFIED
 from .states import judge_facts
 from .types import (
@@ -31,8 +28,6 @@ from .types import (
 )
 
 _NOT_LOADED = "driver_not_loaded"
-_MOST_TEXT = 2000
-_MOST_READ = 64 * 1024
 _ROOT = "only root can read it (become)"
 
 
@@ -96,13 +91,6 @@ def _observed(given: Object, subject: Subject, source: str, severity: str = "") 
     row = CAUSES.get(found.code)
     shown = replace(found, severity=row.severity) if row and row.severity else found
     return Observed(**vars(shown), source=source)
-
-
-def safe_text(value: Any) -> str:
-    """Return a text of a node or a pod, without secrets and without control characters."""
-    # Redacted before it is cut: half an address does not show its password.
-    text = redact(first_words(str(value or ""), _MOST_READ))
-    return printable(text[:_MOST_TEXT]).strip()
 
 
 def unseen(hosts: Iterable[Host], asked: bool) -> list[dict[str, str]]:

@@ -10,11 +10,14 @@ A command that changes nothing on the host whose finding names it would lead in 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
+from .._core.finding import Finding
 from .._hardware.vendors import gpu_vendors
 from .data import CAUSES, DRIVER_RUN
 
+F = TypeVar("F", bound=Finding)
 #: Each variable with its default.
 SWITCHES: Mapping[str, bool] = {
     "nvidia_driver_enabled": True,
@@ -27,7 +30,6 @@ _LOAD = "nvidia_driver_load"
 _LOADS = frozenset({"driver_not_loaded", "module_not_loaded"})
 # What the role may mend, so that there is no fix to copy.
 _BY_ROLE = frozenset({"gpu_not_bound", "module_not_loaded"})
-_BY_CONTAINER = "A driver container manages the driver, such as the GPU operator's: change it there"
 _OR_BRANCH = "or nvidia_driver_branch"
 
 
@@ -54,45 +56,38 @@ def _runs(code: str) -> bool:
     return code in _BY_ROLE or (row is not None and DRIVER_RUN in row.fix)
 
 
-def switch_of(
-    code: str,
-    fix: str,
-    step: str,
-    facts: Mapping[str, Any] | None,
-    switches: Mapping[str, bool],
-    vendor: str = "",
-) -> str:
-    """Return the variable that :func:`with_switch` puts into a fix; empty if none."""
-    container = ((facts or {}).get("driver") or {}).get("container")
-    if container or not switches or not _runs(code) or _is_of(facts, "intel"):
-        return ""
-    return switched_off(code, facts, switches, vendor)
+def with_switch(found: F, facts: Mapping[str, Any] | None, switches: Mapping[str, bool]) -> F:
+    """Return a finding whose fix and next step begin with the variable that has to change.
 
-
-def with_switch(
-    code: str,
-    fix: str,
-    step: str,
-    facts: Mapping[str, Any] | None,
-    switches: Mapping[str, bool],
-    vendor: str = "",
-) -> tuple[str, str]:
-    """Return fix and next step of a finding, beginning with the variable that has to change."""
-    runs = bool(fix) and _runs(code)
+    The variable is the detail ``switch``, by which a step that has it is known.
+    """
+    if not _runs(found.code):
+        return found
     container = ((facts or {}).get("driver") or {}).get("container")
-    if container and _runs(code):
+    if container:
         # site refuses the host.
-        told = step if step.startswith(_BY_CONTAINER) else f"{_BY_CONTAINER} ({container}). {step}"
-        return ("" if runs else fix), told
-    if switches and runs and _is_of(facts, "intel"):
+        return _begun(
+            replace(found, fix=""), "driver_container", str(container), by_container(str(container))
+        )
+    if switches and found.fix and _is_of(facts, "intel"):
         # No role of this collection installs its driver.
-        return "", step
-    name = switch_of(code, fix, step, facts, switches, vendor)
-    if not name:
-        return fix, step
-    # The layer of a verification may have it already.
-    told = step if step.startswith(reason(name)) else f"{reason(name)} {step}"
-    return (switch_on(name, fix) if runs else fix), told
+        return replace(found, fix="")
+    name = switched_off(found.code, facts, switches, found.details.get("vendor", ""))
+    if not name or _is_of(facts, "intel"):
+        return found
+    fix = switch_on(name, found.fix) if found.fix else ""
+    return _begun(replace(found, fix=fix), "switch", name, reason(name))
+
+
+def _begun(found: F, detail: str, value: str, sentence: str) -> F:
+    """Return a finding whose step begins with a sentence, unless its details say that it does."""
+    if found.details.get(detail) == value:
+        return found
+    names = {**found.details, detail: value}
+    general = sentence.replace("{", "{{").replace("}", "}}")
+    template = f"{general} {found.template}" if found.template else ""
+    step = f"{sentence} {found.next_step}"
+    return replace(found, next_step=step, template=template, details=names)
 
 
 def switch_on(name: str, fix: str) -> str:
@@ -109,6 +104,17 @@ def reason(name: str) -> str:
     return (
         f"The driver is not managed ({name}: false): set it to true, or change the driver by what "
         "manages it."
+    )
+
+
+def by_container(sign: str) -> str:
+    """Return what a container that brings the driver means, and what to do, as a sentence.
+
+    :param sign: what shows it.
+    """
+    return (
+        "A driver container manages the driver, such as the GPU operator's: change it there "
+        f"({sign})."
     )
 
 

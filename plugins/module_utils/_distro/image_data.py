@@ -29,6 +29,7 @@ class ImageSystem:
     :param software: how other software does.
     :param keeps_etc: whether files that are written below /etc and /usr/local survive a
         boot.
+    :param keeps_settings: whether those below /etc do, if those below /usr/local do not.
     """
 
     key: str
@@ -41,6 +42,7 @@ class ImageSystem:
     names: tuple[str, ...] = ()
     by_packages: bool = False
     keeps_etc: bool = False
+    keeps_settings: bool = False
     date: str = READ
 
 
@@ -65,7 +67,8 @@ IMAGE_SYSTEMS = (
         "run sudo cos-extensions install gpu at each boot; on GKE let the node pool or Google's "
         "driver installer DaemonSet do it",
         "it has no package manager, and software runs in containers",
-        "docs.cloud.google.com/container-optimized-os/docs/how-to/run-gpus; "
+        "docs.cloud.google.com/container-optimized-os/docs/how-to/run-gpus and "
+        "concepts/disks-and-filesystem (/etc is stateless); "
         "github.com/NVIDIA/gpu-operator/issues/1679",
         systems=("cos",),
     ),
@@ -148,8 +151,10 @@ IMAGE_SYSTEMS = (
         f"bootc switch) {_REBOOT}",
         "install packages in the Containerfile of its image, build that, then bootc upgrade "
         f"{_REBOOT}",
-        "github.com/bootc-dev/bootc (docs/src/package-managers.md)",
+        "github.com/bootc-dev/bootc (docs/src/package-managers.md); "
+        "docs.fedoraproject.org/en-US/bootc/filesystem (/etc)",
         by_packages=True,
+        keeps_settings=True,
     ),
     ImageSystem(
         "rpm-ostree",

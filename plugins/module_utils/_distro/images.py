@@ -26,6 +26,8 @@ TOOLKIT = "the container toolkit"
 CUDA = "CUDA"
 MONITORING = "DCGM and its exporter"
 PACKAGES = "packages"
+RUNTIMES = "the configuration of a container runtime"
+REPOSITORIES = "a repository of packages"
 _OFF = {
     DRIVER: "Then run again: a driver that works is kept. nvidia_driver_enabled: false leaves the "
     "driver alone.",
@@ -126,6 +128,23 @@ def immutable(system: Mapping[str, Any], what: str = DRIVER) -> Refusal | None:
         f"{system_title(system)} is an image that is not changed while it runs: {what} cannot be "
         "installed in it by a package manager or an installer.",
         f"{way}. {_OFF[what]}".strip(),
+        system["image"],
+    )
+
+
+def loses_settings(system: Mapping[str, Any], what: str) -> Refusal | None:
+    """Return why a file below /etc is not changed on a system that is an image; or None.
+
+    :param system: the fact ``os``.
+    :param what: what the file is.
+    """
+    row = image_system(system)
+    if row is None or row.keeps_etc or row.keeps_settings:
+        return None
+    return Refusal(
+        f"{system_title(system)} is an image of which nothing shows that files below /etc are kept "
+        f"over a boot, or are those that its programs read: {what} is not changed.",
+        f"{(what == RUNTIMES and row.toolkit) or row.software}.",
         system["image"],
     )
 

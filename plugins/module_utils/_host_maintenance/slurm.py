@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from .._core.finding import Finding
 from .._core.printable import printable
-from .._known_faults.answers import gpus_are_missing
+from .._known_faults.answers import gpus_are_missing, is_of_slurm
 from .types import Record, SlurmNode
 
 _OURS = "kubegpu.nodes maintenance "
@@ -24,8 +24,6 @@ _FIELD = re.compile(r"(?:^|\s)(\w+)=(\S*)")
 # Until the name and the time that Slurm adds, or the end of the line.
 _REASON = re.compile(r"\sReason=(.*?)(?:\s\[[^\]]*\@[^\]]*\])?\s*(?:\sComment=.*|\sExtra=.*)?$")
 _MARKS = "*~#!%$@^-+"
-# Slurm's own reasons, which replace another one when a node is rebooted.
-_BY_SLURM = ("Node unexpectedly rebooted", "Not responding")
 
 
 def reason_of(run: str) -> str:
@@ -83,7 +81,7 @@ def needs_resume(node: SlurmNode, record: Record) -> bool:
     if record.was_drained or not node.drained:
         return False
     back = node.registered and gpus_are_missing(node.reason)
-    return is_ours(node, record.run) or node.reason.startswith(_BY_SLURM) or back
+    return is_ours(node, record.run) or is_of_slurm(node.reason) or back
 
 
 def other_drain(node: SlurmNode, record: Record) -> str:

@@ -23,6 +23,27 @@ _UNHEALTHY = (
 )
 _IN_USE = ("In use", "being used by")
 _NO_SMI = re.compile(r"nvidia-smi\W*: (?:executable file not found|no such file)")
+# Slurm's own reasons, which replace another one when a node is rebooted.
+_BY_SLURM = ("Node unexpectedly rebooted", "Not responding")
+# Of modprobe.
+_NO_MODULE = "not found in directory"
+# 'nodes "n1" is forbidden: User "u" cannot patch resource "nodes" in API group "" at the cluster
+# scope', with ' in the namespace "x"' at the end for objects in namespaces. Quota, Pod Security and
+# other admission refuse with the same status, reason and details.
+_FORBIDDEN = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) (?:path "(?P<path>[^"]*)"'
+    r'|resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
+    r'(?: in the namespace "(?P<namespace>[^"]*)")?)'
+)
+# 'conflict with "kubectl-label" using v1 at 2026-11-21T10:00:00Z', or without the time.
+_CONFLICT = re.compile(r'conflict with "(?P<manager>(?:[^"\\]|\\.)*)"')
+# 'The disruption budget b1 needs 1 healthy pods and has 1 currently'; just after it was made, 'The
+# disruption budget b1 is still being processed by the server.'
+_BUDGET = re.compile(
+    r"disruption budget (?P<budget>\S+) (?:needs (?P<needs>\d+) healthy pods and has (?P<has>\d+))?"
+)
+_TWO_BUDGETS = "more than one PodDisruptionBudget"
+_NO_DRY_RUN = "does not support dry run"
 # Older releases of Slurm drain a node whose GPUs are missing while its driver is changed.
 _GPUS_MISSING = re.compile(r"gres/\S+ count (?:reported lower than configured|too low)")
 _UNREADABLE = "permission denied"
@@ -67,6 +88,45 @@ def has_no_smi(text: str) -> bool:
 def gpus_are_missing(reason: str) -> bool:
     """Return whether Slurm drained a node because it registered fewer GPUs than configured."""
     return _GPUS_MISSING.match(reason) is not None
+
+
+def is_of_slurm(reason: str) -> bool:
+    """Return whether Slurm itself drained a node, which was rebooted or did not answer."""
+    return reason.startswith(_BY_SLURM)
+
+
+def has_no_module(output: str) -> bool:
+    """Return whether modprobe finds no module of the name."""
+    return _NO_MODULE in output
+
+
+def missing_right(message: str) -> dict[str, str] | None:
+    """Return the right that the API server misses: of whom, and to do what; None for no right."""
+    found = _FORBIDDEN.search(message)
+    return {name: value or "" for name, value in found.groupdict().items()} if found else None
+
+
+def field_owner(message: str) -> str:
+    """Return the field manager that a cause of a conflict names."""
+    found = _CONFLICT.search(message)
+    return found["manager"] if found else "unknown"
+
+
+def budget_of(message: str) -> dict[str, str]:
+    """Return the budget that forbids an eviction, and how many pods it needs and has."""
+    found = _BUDGET.search(message)
+    names = ("budget", "needs", "has")
+    return {name: (found[name] or "") if found else "" for name in names}
+
+
+def has_two_budgets(message: str) -> bool:
+    """Return whether the API server evicts a pod in no case: several budgets have it."""
+    return _TWO_BUDGETS in message
+
+
+def has_no_dry_run(message: str) -> bool:
+    """Return whether a webhook cannot be asked without doing what is asked."""
+    return _NO_DRY_RUN in message
 
 
 def is_unreadable(message: str) -> bool:

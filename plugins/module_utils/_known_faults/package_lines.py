@@ -68,12 +68,32 @@ _RELATED = re.compile(
     r"\((?:[<>]=|=|<<|>>) "
 )
 _BEGINS = re.compile(rf"{_APT}|{_DNF}|{_WORDS}")
+# rpm names the file system that is full, and apt and zypper the process that has the lock.
+_POINT = re.compile(r"\bon the (?P<point>/\S*) filesystem", re.IGNORECASE)
+_HOLDER = re.compile(
+    r"held by process (?P<pid>\d+)(?: \((?P<name>[^)\n]+)\))?|with pid (?P<other>\d+)"
+)
 # What docker build writes before each line.
 _STEP = re.compile(r"^(?:#\d+ )?\d+\.\d{1,4} ")
 # apt waits for a lock and tries again, and a run of dnf that was completed skipped what it named.
 _NO_ERROR = re.compile(r"Waiting for cache lock|^\s*Ign(?::\d+)? ")
 _COMPLETED = re.compile(r"(?:^|[\s\"])Complete!\s*$")
 _CONTINUES = (" ", "\t", "-", ">", "(")
+
+
+def full_file_system(line: str) -> str:
+    """Return the file system that a line names as full; empty for none."""
+    found = _POINT.search(line)
+    return found["point"] if found else ""
+
+
+def lock_holder(output: str) -> str:
+    """Return the process that has the lock, by its name and id; empty where none is named."""
+    found = _HOLDER.search(output)
+    if not found:
+        return ""
+    name = f"{found['name']}, " if found["name"] else ""
+    return f"{name}process {found['pid'] or found['other']}"
 
 
 def failed_lines(text: str) -> str:

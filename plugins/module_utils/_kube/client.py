@@ -146,7 +146,7 @@ class Client:
             ) from None
         except (OSError, ValueError) as error:
             # urllib3 reads the CA when it is first used; some versions at once.
-            raise bad_certificate(self.server, str(error)) from error
+            raise bad_certificate(self.server, error) from error
         self._pool: Any = self._api.rest_client.pool_manager
 
     def send(
@@ -171,7 +171,7 @@ class Client:
                 redirect=False,
             )
         except self._errors.SSLError as error:
-            raise bad_certificate(self.server, str(error)) from error
+            raise bad_certificate(self.server, error) from error
         except (self._errors.NewConnectionError, self._errors.ConnectTimeoutError) as error:
             raise unreachable(self.server, error) from error
         except self._errors.ProxyError as error:
@@ -179,8 +179,8 @@ class Client:
         except self._errors.HTTPError as error:
             raise timed_out(self.server, method, path, error) from error
         except OSError as error:
-            # A CA, certificate or key that is no such thing: ssl's words name no file.
-            raise bad_certificate(self.server, f"{type(error).__name__}: {error}") from error
+            # A CA, certificate or key that is no such thing.
+            raise bad_certificate(self.server, error) from error
         return Response(answer.status, answer.data, dict(answer.headers))
 
 

@@ -11,22 +11,22 @@ import datetime
 import email.utils
 import json
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .._core.errors import KubegpuError
 from .._core.redact import redact
+from .._known_faults.answers import field_owner, missing_right
 
-# 'nodes "n1" is forbidden: User "u" cannot patch resource "nodes" in API group "" at the cluster
-# scope', with ' in the namespace "x"' at the end for objects in namespaces.
-_FORBIDDEN = re.compile(
-    r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)"'
-    r' in API group "(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)")?'
-)
-_FORBIDDEN_PATH = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) path "(?P<path>[^"]*)"')
-# 'conflict with "kubectl-label" using v1 at 2026-11-21T10:00:00Z', or without the time.
-_CONFLICT = re.compile(r'conflict with "(?P<manager>(?:[^"\\]|\\.)*)"')
+# Of X509_verify_cert(3).
+_NOT_ITS_NAME = frozenset({62, 64})
+_NOT_NOW = frozenset({9, 10})
+# OpenSSL's reasons where the other side answers in plain text.
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"})
+# Of urllib3, which compares the names itself where it is given one.
+_OF_URLLIB3 = "CertificateError"
 _LONGEST_EVIDENCE = 600
 
 
@@ -175,10 +175,8 @@ def _unauthorized(server: Server, evidence: str) -> KubeError:
 
 
 def _forbidden(server: Server, request: str, message: str, evidence: str) -> KubeError:
-    found = _FORBIDDEN.search(message)
-    path = _FORBIDDEN_PATH.search(message)
-    known = found or path
-    if known is not None and known["user"] == "system:anonymous":
+    found = missing_right(message)
+    if found and found["user"] == "system:anonymous":
         # The next step must not be to give rights to everybody.
         return KubeError(
             f"The API server {server.host} was asked without credentials: {server.source} gave "
@@ -188,17 +186,17 @@ def _forbidden(server: Server, request: str, message: str, evidence: str) -> Kub
             status=403,
             reason="Unauthorized",
         )
+    if found and found["path"]:
+        rule = f'{{nonResourceURLs: ["{found["path"]}"], verbs: ["{found["verb"]}"]}}'
+        return KubeError(
+            f"The user {found['user']} may not {found['verb']} {found['path']} at the API server "
+            f"{server.host}",
+            evidence=evidence,
+            next_step=f"Add this rule to a ClusterRole of that user: {rule}",
+            status=403,
+            reason="Forbidden",
+        )
     if found is None:
-        if path is not None:
-            rule = f'{{nonResourceURLs: ["{path["path"]}"], verbs: ["{path["verb"]}"]}}'
-            return KubeError(
-                f"The user {path['user']} may not {path['verb']} {path['path']} at the API server "
-                f"{server.host}",
-                evidence=evidence,
-                next_step=f"Add this rule to a ClusterRole of that user: {rule}",
-                status=403,
-                reason="Forbidden",
-            )
         # Quota, Pod Security and other admission speak in their own words.
         return KubeError(
             f"The API server {server.host} does not allow {request}",
@@ -252,9 +250,9 @@ def field_conflicts(data: Mapping[str, Any]) -> tuple[FieldConflict, ...]:
     conflicts = []
     for cause in causes or ():
         if cause.get("reason") == "FieldManagerConflict":
-            owner = _CONFLICT.search(str(cause.get("message") or ""))
             field = str(cause.get("field") or "").lstrip(".")
-            conflicts.append(FieldConflict(field, owner["manager"] if owner else "unknown"))
+            owner = field_owner(str(cause.get("message") or ""))
+            conflicts.append(FieldConflict(field, owner))
     return tuple(conflicts)
 
 
@@ -280,20 +278,22 @@ def timed_out(server: Server, method: str, path: str, error: BaseException) -> K
     )
 
 
-def bad_certificate(server: Server, text: str) -> KubeError:
-    """Return the error for a TLS handshake that failed, told by OpenSSL's words."""
-    lower = text.lower()
+def bad_certificate(server: Server, error: BaseException) -> KubeError:
+    """Return the error for a TLS handshake that failed, told by OpenSSL's codes."""
+    found = _tls_error(error)
+    code = getattr(found, "verify_code", None)
+    reason = str(getattr(found, "reason", None) or "")
     host = server.host
-    if "hostname mismatch" in lower or "ip address mismatch" in lower or "doesn't match" in lower:
+    if code in _NOT_ITS_NAME or type(found).__name__ == _OF_URLLIB3:
         cause = f"The certificate of {host} is valid, but not for this name"
         step = "Use an address that the certificate names, or add this one to the certificate."
-    elif "has expired" in lower or "not yet valid" in lower:
+    elif code in _NOT_NOW:
         cause = f"The certificate of {host} has expired or is not valid yet"
         step = "Renew it (kubeadm certs renew), and check the clocks of both machines."
-    elif "wrong_version_number" in lower or "wrong version number" in lower:
+    elif reason in _NO_TLS:
         cause = f"{host} does not speak TLS"
         step = "Check the port: the API server's is usually 6443."
-    elif "certificate_verify_failed" in lower or "certificate verify failed" in lower:
+    elif reason == "CERTIFICATE_VERIFY_FAILED" or code:
         cause = f"The certificate of {host} was not signed by the CA that was given: {server.ca}"
         step = (
             "Give this cluster's CA (/etc/kubernetes/pki/ca.crt on a kubeadm control plane) by "
@@ -303,7 +303,23 @@ def bad_certificate(server: Server, text: str) -> KubeError:
     else:
         cause = f"The TLS connection to {host} failed"
         step = "Check CA, client certificate and key."
+    # A file that is no certificate: the words of ssl name no file.
+    text = str(error) if found is not error else f"{type(error).__name__}: {error}"
     return KubeError(cause, evidence=shorten(text), next_step=step, reason="Certificate")
+
+
+def _tls_error(error: BaseException) -> BaseException:
+    """Return the error of the ssl module in one of urllib3's; the error itself without one."""
+    todo: list[BaseException] = [error]
+    for one in todo:
+        if isinstance(one, ssl.SSLError) or type(one).__name__ == _OF_URLLIB3:
+            return one
+        todo += [
+            inner
+            for inner in (*one.args, getattr(one, "reason", None), one.__cause__, one.__context__)
+            if isinstance(inner, BaseException) and inner not in todo
+        ]
+    return error
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -9,21 +9,13 @@ The answers are those of a Kubernetes 1.20.2 (tests/integration/cluster/test_mai
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from .._core.finding import Finding
+from .._known_faults.answers import budget_of, has_no_dry_run, has_two_budgets
 from .._kube.errors import KubeError
 from .._kube.timestamp import unix_time
 from .types import Node, Pod
-
-# 'The disruption budget b1 needs 1 healthy pods and has 1 currently'; just after it was made, 'The
-# disruption budget b1 is still being processed by the server.'
-_BUDGET = re.compile(
-    r"disruption budget (?P<name>\S+) (?:needs (?P<needs>\d+) healthy pods and has (?P<has>\d+))?"
-)
-_TWO_BUDGETS = "more than one PodDisruptionBudget"
-_NO_DRY_RUN = "does not support dry run"
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ def judge(pod: Pod, error: KubeError | None) -> EvictionResult:
     """
     if error is not None and error.status == 404:
         return EvictionResult(done=True, gone=True)
-    if error is None or _NO_DRY_RUN in error.evidence:
+    if error is None or has_no_dry_run(error.evidence):
         # A webhook that has no dry run cannot be asked before: the eviction itself shows it.
         return EvictionResult(done=True)
     if error.status == 409 or any(
@@ -66,7 +58,7 @@ def judge(pod: Pod, error: KubeError | None) -> EvictionResult:
         return EvictionResult(
             finding=_blocked(pod, error, budget) if budget else _failed(pod, error)
         )
-    if _TWO_BUDGETS in error.evidence:
+    if has_two_budgets(error.evidence):
         return EvictionResult(final=True, finding=_two_budgets(pod, error))
     if error.status is None or error.status >= 500:
         return EvictionResult(finding=_failed(pod, error))
@@ -74,10 +66,8 @@ def judge(pod: Pod, error: KubeError | None) -> EvictionResult:
 
 
 def _blocked(pod: Pod, error: KubeError, text: str) -> Finding:
-    found = _BUDGET.search(text)
-    name = found["name"] if found else ""
-    needs, has = (found["needs"] or "", found["has"] or "") if found else ("", "")
-    details = {"budget": name, "needs": needs, "has": has}
+    details = budget_of(text)
+    name, needs, has = details.values()
     numbers = f": it needs {needs} healthy pods and has {has}" if needs else ""
     evidence = f"{error.evidence} {text}"
     if not pod.ready and pod.phase == "Running":

@@ -34,12 +34,16 @@ def metric_layers(
         if gpus:
             state = snapshot.matches[item.key]
             pods = snapshot.view.exporters.get(state.name, ()) if state else ()
-            found.append(_entry(item, *_judge(cluster, state, pods, gpus)))
+            found.append(_entry(item, *_judge(cluster, state, pods, gpus, item.known)))
     return found
 
 
 def _judge(
-    cluster: Cluster, state: NodeState | None, pods: Sequence[PodView], gpus: int
+    cluster: Cluster,
+    state: NodeState | None,
+    pods: Sequence[PodView],
+    gpus: int,
+    facts: Mapping[str, Any],
 ) -> tuple[Finding | None, str]:
     """Return what is wrong, or the proof that nothing is."""
     if state is None:
@@ -53,7 +57,7 @@ def _judge(
         return _missing(state), ""
     pod = pods[0]
     if not pod.ready:
-        return find_pod_problem(pod) or _not_ready(pod), ""
+        return find_pod_problem(pod, facts) or _not_ready(pod), ""
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/proxy/metrics"
     try:
         page = cluster.text(path)

@@ -107,10 +107,13 @@ def _prepare(options: Options, host: Host, store: StateStore) -> Result:
         plan = plan_for_set(host, request, record)
         if not plan.changed and (record is None or record.pending is None):
             return _result(options, plan, {})
-        if plan.install or plan.to_remove:
-            host.check_not_image()
+        _check_not_image(host, plan)
     elif record is None:
         return _result(options, plan_absent(None, {}, {}), {})
+    elif host.image_refusal():
+        seen = host.manager.read_all()
+        own = resume_change(record, seen.packages)
+        _check_not_image(host, plan_from_database(host, request, present, own, seen))
     if options.check_mode:
         return _check(options, host, record)
     wait_for_lock(host, options.name, record is not None and record.pending is not None)
@@ -141,6 +144,16 @@ def _prepare(options: Options, host: Host, store: StateStore) -> Result:
         _complete(options, host, store, plan, record, database)
         preserve.restore(store, options.name)
     return result
+
+
+def _check_not_image(host: Host, plan: Plan) -> None:
+    """Check that packages are not installed in an image, or removed from it.
+
+    :raises Refusal: they are; the package manager would fail, or its change would be lost.
+    """
+    refusal = host.image_refusal() if plan.install or plan.to_remove else None
+    if refusal:
+        raise refusal
 
 
 def _check(options: Options, host: Host, record: Record | None) -> Result:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from .._core.errors import KubegpuError
 from .._host.access import Barrier
 from .._host.space import FileSystem, file_system_of
-from .._known_faults.package_lines import RELATION, relevant_lines
+from .._known_faults.package_lines import RELATION, full_file_system, lock_holder, relevant_lines
 from .._known_faults.rules.packages import PACKAGES
 from .._known_faults.types import Rule
 from .._known_faults.words import filled_in
@@ -58,7 +58,6 @@ _KINDS = {
 _PATH = re.compile(
     r"(?<![\w/.:-])\.?(?P<path>/(?:boot|usr|var|etc|opt|lib|tmp|root|run|srv)(?:/[\w.+~@%-]+)*)"
 )
-_POINT = re.compile(r"\bon the (?P<point>/\S*) filesystem", re.IGNORECASE)
 # How far from the error a line can name its file: initramfs-tools names it before and after.
 _BEFORE, _AFTER = 6, 3
 
@@ -133,13 +132,8 @@ def _judge(rule: Rule, output: str, seen: Circumstances) -> tuple[str, str, tupl
 
 
 def _of_lock(rule: Rule, output: str, seen: Circumstances) -> tuple[str, str, tuple[str, ...]]:
-    holder = re.search(
-        r"held by process (?P<pid>\d+)(?: \((?P<name>[^)\n]+)\))?|with pid (?P<other>\d+)", output
-    )
-    cause = rule.cause
-    if holder:
-        name = f"{holder['name']}, " if holder["name"] else ""
-        cause = f"{cause[:-1]}: {name}process {holder['pid'] or holder['other']}."
+    holder = lock_holder(output)
+    cause = f"{rule.cause[:-1]}: {holder}." if holder else rule.cause
     return cause, rule.next_step.replace("lock_timeout", seen.lock_option), ()
 
 
@@ -186,9 +180,9 @@ def _named_path(output: str, pattern: str) -> tuple[str, str, bool]:
     lines = output.splitlines()
     places = [at for at, line in enumerate(lines) if re.search(pattern, line, re.IGNORECASE)]
     for at in places:
-        point = _POINT.search(lines[at])
+        point = full_file_system(lines[at])
         if point:
-            return point["point"], lines[at].strip(), True
+            return point, lines[at].strip(), True
         match = _PATH.search(lines[at])
         if match:
             return match["path"], lines[at].strip(), True

@@ -11,7 +11,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from .._core.errors import KubegpuError
+from .._core.errors import KubegpuError, Refusal
 from .._distro.images import PACKAGES, immutable
 from .._distro.os_release import read_os
 from .._host.command import Result, Runner
@@ -61,14 +61,9 @@ class Host:
         # A set that is not recorded can be absent without any package manager.
         return self._find()
 
-    def check_not_image(self) -> None:
-        """Check that packages of this node are not those of an image.
-
-        :raises Refusal: they are; the package manager would fail, or its change would be lost.
-        """
-        refusal = immutable(read_os(NodeReader(run=self.manager.run)), PACKAGES)
-        if refusal:
-            raise refusal
+    def image_refusal(self) -> Refusal | None:
+        """Return why no packages are installed or removed: they are those of an image; or None."""
+        return immutable(read_os(NodeReader(run=self.manager.run)), PACKAGES)
 
     def run_unlocked(self, argv: Sequence[str], timeout: int = 60) -> Result:
         """Run a command of the package manager; retry while another process holds its lock.

@@ -12,6 +12,8 @@ from typing import Any
 from .._core.changed_parts import changed_parts
 from .._core.errors import InputError, RolledBackError
 from .._core.redact_lines import redact_lines
+from .._distro.images import REPOSITORIES, loses_settings
+from .._distro.os_release import read_os
 from .._host.access import barrier, sandbox_user
 from .._host.command import Runner
 from .._host.files import FileState, read_file
@@ -47,6 +49,11 @@ def apply(options: Options, run: Runner, store: StateStore) -> Result:
     check(request)
     if request.present and request.format.sandboxed:
         _check_access(run, request)
+    refusal = loses_settings(read_os(NodeReader(run=run)), REPOSITORIES)
+    if refusal and request.present:
+        seen, _plan_of_seen = _plan(request, store, options.architecture)
+        if any(change.changed for change in seen):
+            raise refusal
     if options.check_mode:
         changes, plan_ = _plan(request, store, options.architecture)
         ring = _plan_ring(run, request, store, plan_)

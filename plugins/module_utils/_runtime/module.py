@@ -7,14 +7,20 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from .._core.printable import printable
 from .._core.redact import redact_data
+from .._distro.images import RUNTIMES, loses_settings
+from .._distro.os_release import read_os
+from .._host.command import Runner
+from .._host.reader import NodeReader
 from .._nvidia.toolkit_paths import RUNTIME_PATH
 from .._record.options import STATE_ARGUMENTS
 from .engine import Result
 
+R = TypeVar("R", bound=Result)
 RUNTIME_ARGUMENTS: dict[str, dict[str, Any]] = {
     "name": {"type": "str", "default": "nvidia"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -29,6 +35,18 @@ CRI_ARGUMENTS: dict[str, dict[str, Any]] = {
     "restart_timeout": {"type": "int", "default": 60},
     "toolkit_expected": {"type": "bool", "default": False},
 }
+
+
+def apply_runtime(module: Any, run: Runner, runtime: Callable[[bool], R]) -> R:
+    """Make the runtime be as requested, or predict that in check mode.
+
+    :param runtime: changes the runtime; with true, it predicts the result.
+    :raises Refusal: the system is an image that would lose the change.
+    """
+    refusal = loses_settings(read_os(NodeReader(run=run)), RUNTIMES)
+    if refusal and module.params["state"] == "present" and runtime(True).changed:
+        raise refusal
+    return runtime(module.check_mode)
 
 
 def from_options(kind: Any, params: dict[str, Any]) -> Any:

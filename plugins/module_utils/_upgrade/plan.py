@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._core.finding import Finding
+from .._core.finding import Finding, Subject, read_finding, safe_text
 from .._core.steps import change_text
 from .options import amount
 from .quorum import Quorum, quorum_lost, split_members
@@ -258,7 +258,9 @@ def _drain_findings(host: Host) -> Sequence[Mapping[str, Any]]:
 def _refusals(request: Request, host: Host) -> list[Finding]:
     found = []
     if host.failure:
-        found.append(Finding("host_failed", host.failure, "", "Solve it, or leave the host out."))
+        failed = read_finding(host.failure, safe_text, Subject())
+        words = (failed.cause, failed.evidence, "Solve it, or leave the host out.")
+        found.append(Finding("host_failed", *words, failed.details))
     reasons = [
         reason
         for plan in host.plans.values()

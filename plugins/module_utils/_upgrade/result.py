@@ -11,6 +11,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._core.message import message
+from .._known_faults.results import result_parts
 from .quorum import Quorum
 from .types import (
     BAD,
@@ -93,14 +94,9 @@ def taken(answers: Sequence[Object], host: str) -> dict[str, Any]:
     }
 
 
-def problem(answer: Object) -> dict[str, str]:
+def problem(answer: Object) -> dict[str, Any]:
     """Return the finding of a call of ``gpu_node_maintenance`` that failed as a whole."""
-    return {
-        "code": str(answer.get("code") or "cluster_not_asked"),
-        "cause": str(answer.get("cause") or answer.get("msg") or "The cluster was not asked."),
-        "evidence": str(answer.get("evidence") or ""),
-        "next_step": str(answer.get("next_step") or ""),
-    }
+    return {"code": "cluster_not_asked", "evidence": "", "next_step": "", **result_parts(answer)}
 
 
 def not_saved(answer: Object, needed: Collection[str], *, required: bool) -> dict[str, Any]:
@@ -116,13 +112,14 @@ def not_saved(answer: Object, needed: Collection[str], *, required: bool) -> dic
     lost = sorted({*(missing or ())} & {*needed})
     if missing is not None and not lost:
         return {}
-    cause = str(answer.get("cause") or answer.get("msg") or "the module gave no reason")
+    failed = result_parts(answer)
+    cause = failed["cause"]
     if lost:
         cause = f"no repository has the installed versions of {', '.join(lost)}, nor has apt a copy"
     finding = Finding(
         "not_saved",
         f"The packages that a rollback would install are not all saved: {cause.rstrip('.')}.",
-        str(answer.get("evidence") or ""),
+        failed.get("evidence", ""),
         "Repair what the message names, and run the upgrade again. With gpu_upgrade_rollback: try "
         "nodes are upgraded anyway.",
     ).as_problem()

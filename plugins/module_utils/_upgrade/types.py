@@ -63,7 +63,7 @@ class Host:
     :param row: the node as ``gpu_node_maintenance`` or ``gpu_host_maintenance`` sees it.
     :param drain: what its dry run of the drain returned; None if there was none.
     :param labels: the labels of the node.
-    :param failure: why the host cannot be planned.
+    :param failure: why the host cannot be planned, with the parts of an error.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Host:
     row: Mapping[str, Any] | None = None
     drain: Mapping[str, Any] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    failure: str = ""
+    failure: Mapping[str, Any] = field(default_factory=dict)
     #: The installed driver; empty for none.
     driver: str = ""
     #: The folder of a kubelet that ran on it, although no cluster is given; empty for none.

@@ -26,7 +26,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types impor
     UNREACHABLE,
 )
 
-from .texts import mapping, of_message, sequence, text, texts
+from .texts import mapping, sequence, text, texts
 from .types import FAILED, Object, Source
 
 _UPGRADE = "ansible-playbook kubegpu.nodes.upgrade"
@@ -49,10 +49,9 @@ _TOLD = (UNREACHABLE, ROLLED_BACK, NOT_STARTED)
 
 
 def _found(one: Object, run: str) -> Finding:
-    """Return the finding of a run; the cause of one can be the message of a failed task."""
+    """Return the finding of a run."""
     subject = Subject(part=text(one.get("subject")) or run)
-    found = read_finding(one, text, subject, ERROR, f"{run}_failed")
-    return of_message(found, found.cause)
+    return read_finding(one, text, subject, ERROR, f"{run}_failed")
 
 
 def upgrade_causes(source: Source) -> list[Finding]:

@@ -131,7 +131,7 @@ def _most(causes: Sequence[tuple[str, str]]) -> str:
     """
     whys: dict[str, list[str]] = {}
     for name, cause in causes:
-        whys.setdefault(cause.partition("\n")[0].rstrip("."), []).append(name)
+        whys.setdefault(cause.rstrip("."), []).append(name)
     ordered = sorted(whys.items(), key=lambda one: (-len(one[1]), one[0]))
     shown = [_who(why, names, alone=len(causes) == 1) for why, names in ordered[:_NAMED]]
     if len(ordered) > _NAMED:

@@ -31,7 +31,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 
 from .._report.drivers import RESTART, pending_text
 from .ended import acceptance_causes, accepted, upgrade_causes
-from .texts import mapping, of_message, sequence, text, texts
+from .texts import mapping, sequence, text, texts
 from .types import (
     ATTENTION,
     FAILED,
@@ -96,16 +96,11 @@ def _not_read(source: Source) -> Finding:
 
 
 def _told(failure: Object) -> Finding | None:
-    """Return the cause of a failed task.
-
-    A failure that is not the collection's has a message only, whose first line is the cause.
-    """
+    """Return the cause of a failed task."""
     if not failure:
         return None
     refused = bool(failure.get("refused"))
     found = read_finding(failure, text, Subject(part=text(failure.get("task"))))
-    if not found.cause:
-        found = of_message(found, failure.get("message"))
     code, severity = ("refused", WARNING) if refused else ("run_failed", ERROR)
     return replace(found, code=code, severity=severity)
 

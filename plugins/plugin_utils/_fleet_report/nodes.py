@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .._rollout import cause_of
 from .judge import find_causes, layer_name, needs_root, remarks, state
 from .texts import mapping, number, sequence, text, texts
 from .types import (
@@ -259,7 +258,7 @@ def _unseen(source: Source) -> list[Unseen]:
         # The diagnosis shows all but the layers that were not tried.
         return list(dict.fromkeys((*found, *_untried(source))))
     if source.facts is None:
-        why = text(cause_of(source.failure))
+        why = text(source.failure.get("cause"))
         return [Unseen("the node", why or "it could not be read"), *found]
     if not source.facts["gpus"]:
         return found

@@ -9,10 +9,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
 
@@ -41,12 +39,6 @@ def text(value: Any) -> str:
 def _clean(value: str) -> str:
     """Many nodes say the same."""
     return redact(printable(value)).strip()
-
-
-def of_message(found: Finding, message: Any) -> Finding:
-    """Return a finding with the message of a failed task: the first line is the cause."""
-    head, _line, rest = text(message).partition("\n")
-    return replace(found, cause=head, evidence="\n".join(texts((found.evidence, rest))))
 
 
 def number(value: Any) -> int | None:

@@ -11,7 +11,11 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.observe import safe_text
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
+    Subject,
+    read_finding,
+    safe_text,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import (
     with_switch,
 )
@@ -29,7 +33,7 @@ from .._hosts import (
     wrong_values,
 )
 from .._reading import read_parts, was_read, why_not_read
-from .._rollout import cause_of, failure_message
+from .._rollout import failure_message
 from .._variables_data import AMD_ROLES, FAIL_ON, NODE_ROLES, PLAN_FAIL_ON
 from .cluster import cluster_plan, cluster_teardown, dra_plan
 from .kept import kept_row
@@ -64,12 +68,14 @@ def plan_failures(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Ro
     # ansible-playbook --syntax-check has no hostvars, and those of Ansible have no other default.
     for variables, host in ((hostvars[host], host) for host in hosts if host in hostvars):
         bad = PLAN_FAIL_ON.get(str(variables.get(FAIL_ON, "")), ())
-        row = _plan_row(host, variables, ("all",), ()) if bad else {"action": ""}
+        row: Mapping[str, Any] = {"action": ""}
+        if bad:
+            row = _plan_row(host, variables, ("all",), ())
         if row["action"] in bad:
             said = "refuses this host" if row["action"] == "refuse" else "has changes for this host"
-            first = str(next(iter(row["why"]), "")).partition("\n")[0]
+            causes = [one["cause"] for one in row["refusals"]] or [*row["why"], ""]
             message = (
-                f"The plan {said}: {row['changes'][0]}: {first} The table above has all of it."
+                f"The plan {said}: {row['changes'][0]}: {causes[0]} The table above has all of it."
             )
             rows.append({"node": host, "message": f"{message} ({FAIL_ON}: {variables[FAIL_ON]})"})
     return rows
@@ -98,9 +104,16 @@ def _plan_row(
 
 def not_read(variables: Variables) -> str:
     """Return why a host was not read, as one line."""
-    error = form_error(variables)
-    cause = safe_text(cause_of(read_parts(variables)) if error is None else error.cause)
+    cause = _read_cause(variables)
     return f"{NOT_READ}: {cause}" if cause else NOT_READ
+
+
+def _read_cause(variables: Variables) -> str:
+    """Return why a host was not read; empty where nothing says it."""
+    error = form_error(variables)
+    return (
+        str(read_parts(variables).get("cause") or "") if error is None else safe_text(error.cause)
+    )
 
 
 def _is_asked_for(part: str, variables: Variables) -> bool:
@@ -308,23 +321,18 @@ def _missing(variables: Variables, otherwise: str) -> str:
     failure = variables.get("kubegpu_failure")
     if failure:
         return failure_message(failure)
-    told = not_read(variables) if facts(variables) is None else NOT_READ
-    return otherwise if told == NOT_READ else told
+    cause = _read_cause(variables) if facts(variables) is None else ""
+    return f"{NOT_READ}: {cause}" if cause else otherwise
 
 
 def _next_step(
     entry: Mapping[str, Any], node: Mapping[str, Any] | None, known: Mapping[str, bool]
-) -> dict[str, str]:
-    """Return the next step of a layer that failed, with the variable that has to change first."""
-    step = str(entry.get("next_step") or "")
-    if entry["ok"] is not False or not step:
+) -> dict[str, Any]:
+    """Return next step and names of a layer that failed, with what has to change first."""
+    if entry["ok"] is not False or not entry.get("next_step"):
         return {}
-    return {
-        "next_step": with_switch(
-            *(str(entry.get("code")), "", step, node, known),
-            vendor=str((entry.get("names") or {}).get("vendor") or ""),
-        )[1]
-    }
+    found = with_switch(read_finding(entry, safe_text, Subject()), node, known)
+    return {"next_step": found.next_step, **found.named()}
 
 
 def _plans(variables: Variables) -> dict[str, Mapping[str, Any]]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._rollout import cause_of
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.results import (
+    result_parts,
+)
 
 NEW_CONFIGURATION = "the running daemon does not know the new configuration"
 
 
 def result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]:
     if result.get("failed"):
-        return [
-            row_step(engine, "fail", "", cause_of({**result, "message": result.get("msg", "")}))
-        ]
+        return [row_step(engine, "fail", "", result_parts(result)["cause"])]
     steps = []
     if result.get("changed"):
         # The first reason is that of the change; the others are remarks.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._hardware.kernel_drivers import KERNEL_DRIVERS
 from ..._host.command import NOT_FOUND, Result, Runner
+from ..._known_faults.answers import has_no_module
 from ..._known_faults.device_users import find_holders, find_users, loaded_modules
 from ..._known_faults.evidence import read_environment
 from ..._known_faults.evidence_types import DeviceUser
@@ -32,7 +33,6 @@ _DAEMONS = {
     MANAGER_UNIT: "nv-fabricmanage",
     IMEX_UNIT: "nvidia-imex",
 }
-_NO_MODULE = "not found in directory"
 _BUILD_TIMEOUT = 1800
 
 
@@ -121,7 +121,7 @@ class KernelModules:
         first: Result | None = None
         for name in names:
             answer = self.run(["modprobe", name], timeout=120)
-            if answer.ok or _NO_MODULE not in answer.stderr:
+            if answer.ok or not has_no_module(answer.stderr):
                 return answer
             first = first or answer
         return first or Result(NOT_FOUND, "", "nothing to load")

@@ -29,7 +29,7 @@ def diagnosed(**cluster):
         },
         "gpu2": {
             "ansible_facts": {"gpu_node": facts()},
-            "kubegpu_failure": {"message": "nvidia-smi\nTraceback"},
+            "kubegpu_failure": {"cause": "nvidia-smi", "evidence": "Traceback"},
         },
     }
     rows = [{"node": name, "layers": layers} for name in ("gpu1", "gpu2")]

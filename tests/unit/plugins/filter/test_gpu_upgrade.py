@@ -61,7 +61,7 @@ def test_a_node_that_check_mode_would_cordon_is_neither_held_nor_out():
 
 
 def test_what_the_plan_is_made_from():
-    failed = {"gpu1": {"kubegpu_failure": {"message": "No route to host"}}}
+    failed = {"gpu1": {"kubegpu_failure": {"cause": "No route to host"}}}
     labels = {"nvidia.com/gpu.deploy.driver": "true"}
     nodes = {"node-gpu2": {"labels": labels, "ready": True}}
     bare = {"code": "unmanaged_pod", "cause": "bare", "evidence": "", "next_step": ""}

@@ -22,6 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._crio import apply a
 from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime import module as shared
 from ansible_collections.kubegpu.nodes.plugins.modules import crio_runtime
 from tests.unit.fixtures.crio import PACKAGED
 from tests.unit.fixtures.documented import documented_options
@@ -62,6 +63,17 @@ def run(arguments, **options):
     answer = predicted(crio_runtime.main, {**arguments, **options})
     assert not answer.get("failed"), answer
     return answer
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_an_image_that_does_not_keep_etc_is_refused(arguments, folder, monkeypatch, check):
+    system = {"id": "cos", "version": "121", "image": "ID=cos in os-release", "image_system": "cos"}
+    monkeypatch.setattr(shared, "read_os", lambda _reader: system)
+    answer = run_module(crio_runtime.main, arguments, check=check)
+    assert answer["failed"] and "cos 121 (Container-Optimized OS) is an image" in answer["cause"]
+    assert (answer["evidence"], own(folder).exists()) == ("ID=cos in os-release", False)
+    monkeypatch.setattr(shared, "read_os", lambda _: {**system, "image_system": "rpm-ostree"})
+    assert run_module(crio_runtime.main, arguments, check=check)["changed"]
 
 
 def test_present_again_absent_and_absent_again(arguments, folder):

@@ -121,6 +121,29 @@ def test_a_folder_of_keys_that_apt_cannot_enter_is_named(node, monkeypatch, chec
     assert not node.absent().get("failed")
 
 
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize(("key", "kept"), [("cos", False), ("rpm-ostree", True), ("bootc", True)])
+def test_an_image_that_does_not_keep_etc_is_refused(node, monkeypatch, key, kept, check):
+    system = {"id": "x", "version": "", "image": "ID=x in os-release", "image_system": key}
+    there = run_module(module.main, node.arguments) and node.tree()
+    assert node.absent()["changed"]
+    before = node.tree()
+    monkeypatch.setattr(apply, "read_os", lambda _reader: system)
+    answer = run_module(module.main, node.arguments, check=check)
+    if kept:
+        assert answer["changed"]
+        return
+    assert answer["failed"] and "is an image" in answer["cause"], answer
+    assert "a repository of packages is not changed" in answer["cause"] and node.tree() == before
+    # One that is there as requested needs no change, and it can be removed.
+    monkeypatch.undo()
+    assert run_module(module.main, node.arguments)["changed"] and node.tree().keys() == there.keys()
+    monkeypatch.setattr(apply, "sandbox_user", lambda _run: "")
+    monkeypatch.setattr(apply, "read_os", lambda _reader: system)
+    assert not run_module(module.main, node.arguments, check=check).get("failed")
+    assert not node.absent().get("failed")
+
+
 def test_the_folder_of_keys_is_made_for_everybody_whatever_the_umask(node):
     umask = os.umask(0o077)
     try:

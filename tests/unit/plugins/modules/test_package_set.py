@@ -42,6 +42,7 @@ class StandinDnf:
         self.locks, self.version = [*locks], "580.95.05"
         self.stream = "580-open"
         self.fails = set(fails)
+        self.offers = ("590.48.01",)
 
     def __call__(self, argv, timeout=60, environment=None):
         if self.fails & set(argv):
@@ -55,7 +56,8 @@ class StandinDnf:
             lines = [f"{name}\tx86_64\t0:{self.version}-1\t1\n" for name in NAMES]
             return Result(0, "".join(lines) if "--queryformat" in argv else "", "")
         if "--available" in argv:
-            return Result(0, "".join(f"{name}\t0:590.48.01-1\tx86_64\n" for name in NAMES), "")
+            made = [f"{name}\t0:{one}-1\tx86_64\n" for name in NAMES for one in self.offers]
+            return Result(0, "".join(made), "")
         if "--assumeno" in argv:
             table = "".join(f" {name} x86_64 590.48.01-1 repo 5 k\n" for name in NAMES)
             return Result(0, f"Upgrading:\n{table}\nTransaction Summary\n", "")
@@ -156,6 +158,33 @@ def test_what_a_run_that_was_killed_had_released_is_held_again(done, monkeypatch
     dnf.locks.remove("nvidia-persistenced")
     assert not run_module(package_set.main, given)["changed"]
     assert dnf.locks == ["nvidia-open"]
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_nothing_is_removed_from_an_image(monkeypatch, tmp_path, check):
+    """As dnf on ostree, which cannot lock its database."""
+    dnf = StandinDnf()
+    dnf.offers = ("580.95.05", "590.48.01")
+    monkeypatch.setattr(package_set, "find_manager", lambda name, run: Dnf(dnf))
+    given = {"name": "x", "packages": {"nvidia-open": "590*"}, "update_cache": False}
+    given["state_path"] = str(tmp_path / "state.json")
+    run_module(package_set.main, {**given, "_run": "a"})
+    dnf.version = "590.48.01"
+    assert not run_module(package_set.main, {**given, "_run": "a", "_phase": "record"}).get(
+        "failed"
+    )
+    image = {"id": "fedora", "version": "43", "image": "/run/ostree-booted"}
+    system = {**image, "image_system": "rpm-ostree"}
+    monkeypatch.setattr(host, "read_os", lambda _reader: system)
+    state = (tmp_path / "state.json").read_bytes()
+    absent = {**given, "state": "absent", "packages": {}}
+    answer = run_module(package_set.main, absent, check=check)
+    assert answer.get("failed") and "is an image that is not changed" in answer["cause"], answer
+    assert (tmp_path / "state.json").read_bytes() == state and answer["evidence"]
+    # A set that is not recorded is absent, and what is there as requested is.
+    other = {**absent, "name": "y"}
+    assert not run_module(package_set.main, other, check=check).get("failed")
+    assert not run_module(package_set.main, given, check=check)["changed"]
 
 
 class StandinApt:

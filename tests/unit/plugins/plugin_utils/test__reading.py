@@ -39,7 +39,7 @@ def refused(hostvars):
         (
             {"unreachable": True, "msg": "Task failed: No route to host"},
             "the node cannot be reached, see below",
-            ["No route to host\nNext step: see that the machine is up", "(ansible_user, -u)"],
+            ["No route to host\nNext step: See that the machine is up", "(ansible_user, -u)"],
         ),
         (
             {"failed": True, "msg": "Task failed: Missing sudo password"},
@@ -56,14 +56,14 @@ def refused(hostvars):
             ["No start of json\nNext step: ", "-K asks for it"],
         ),
         (
-            {"failed": True, "msg": "x\nNext step: y", "next_step": "y"},
+            {"failed": True, "msg": "x\nNext step: y", "cause": "x", "next_step": "y"},
             "the node could not be read, see below",
             ["x\nNext step: y"],
         ),
         (
             {"failed": True, "module_stderr": "No python"},
             "the node could not be read, see below",
-            ["No python\nNext step: correct that, and try:\nansible gone1 "],
+            ["No python\nNext step: Correct that, and try:\nansible gone1 "],
         ),
     ],
 )

@@ -67,7 +67,8 @@ RESULT = {"failed": True, "msg": "No package list has it.\nSeen: x\nNext step: y
 
 def test_a_failure_is_kept_with_its_task_and_words():
     kept = failure({"name": "Install", "action": "kubegpu.nodes.nvidia_driver"}, RESULT)
-    known = {"task": "Install", "message": RESULT["msg"], "changed": False, "refused": False}
+    known = {"task": "Install", "message": RESULT["msg"], "changed": False, "refused": False,
+             "cause": "No package list has it.", "evidence": "Seen: x\nNext step: y"}  # fmt: skip
     assert kept == known
     assert failure_message(kept) == (
         "the run stopped at this node, in the task 'Install': No package list has it."
@@ -144,5 +145,7 @@ def test_a_failure_keeps_the_parts_of_its_error():
     kept = failure(task, {"failed": True, "msg": "All of it.", "code": "", **parts})
     assert {name: kept[name] for name in parts} == parts and "code" not in kept
     assert failure_message(kept).endswith(": Next step: is the name of a package.")
-    # What a task of Ansible's own says has no parts.
-    assert "cause" not in failure(task, {"failed": True, "msg": "Seen: x\nNext step: y"})
+    # What a task of Ansible's own says has no parts: nothing of it is a next step.
+    other = failure(task, {"failed": True, "msg": "Seen: x\nNext step: y"})
+    assert (other["cause"], other["evidence"]) == ("Seen: x", "Next step: y")
+    assert "next_step" not in other

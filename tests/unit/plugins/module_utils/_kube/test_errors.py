@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 
 import pytest
+import urllib3
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import (
     Server,
@@ -159,31 +161,49 @@ def test_an_answer_that_is_no_status():
     assert len(from_answer(SERVER, "GET", "/x", 500, b"x" * 9999, {}).evidence) < 700
 
 
+class CertificateError(ValueError):
+    """As urllib3's, which no version of it shares with ssl."""
+
+
+def tls(reason, verify=None):
+    """Return an error as OpenSSL's codes tell it, in words that no code of ours knows."""
+    error = (ssl.SSLError if verify is None else ssl.SSLCertVerificationError)(1, "in other words")
+    error.reason = reason
+    if verify is not None:
+        error.verify_code = verify
+    return error
+
+
 @pytest.mark.parametrize(
-    ("text", "cause"),
+    ("error", "cause"),
     [
-        (
-            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local "
-            "issuer certificate (_ssl.c:1032)",
-            "not signed by the CA that was given: /ca.crt",
-        ),
-        (
-            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: IP address mismatch, "
-            "certificate is not valid for '127.0.0.2'. (_ssl.c:1032)",
-            "valid, but not for this name",
-        ),
-        (
-            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired",
-            "has expired or is not valid yet",
-        ),
-        ("[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1032)", "does not speak TLS"),
-        ("[SSL] PEM lib (_ssl.c:4149)", "The TLS connection to https://kube:6443 failed"),
+        (tls("CERTIFICATE_VERIFY_FAILED", 20), "not signed by the CA that was given: /ca.crt"),
+        (tls("CERTIFICATE_VERIFY_FAILED", 62), "valid, but not for this name"),
+        (tls("CERTIFICATE_VERIFY_FAILED", 64), "valid, but not for this name"),
+        (tls("CERTIFICATE_VERIFY_FAILED", 10), "has expired or is not valid yet"),
+        (tls("CERTIFICATE_VERIFY_FAILED", 9), "has expired or is not valid yet"),
+        (tls("WRONG_VERSION_NUMBER"), "does not speak TLS"),
+        (CertificateError("other words"), "valid, but not for this name"),
+        (tls("PEM lib"), "The TLS connection to https://kube:6443 failed"),
+        (FileNotFoundError(2, "No such file"), "The TLS connection to https://kube:6443 failed"),
     ],
 )
-def test_certificates(text, cause):
-    error = bad_certificate(SERVER, text)
-    assert cause in error.cause and error.evidence == text
-    assert error.reason == "Certificate"
+def test_certificates(error, cause):
+    """As urllib3 raises them, whatever their words are."""
+    for one in (error, urllib3.exceptions.SSLError(error)):
+        found = bad_certificate(SERVER, one)
+        assert cause in found.cause and str(one) in found.evidence
+        assert found.reason == "Certificate"
+
+
+def test_a_server_without_tls_has_a_reason_that_is_known():
+    """Of the OpenSSL that runs the test."""
+    client, server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server.write(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+    context = ssl.create_default_context()
+    with pytest.raises(ssl.SSLError) as raised:
+        context.wrap_bio(server, client, server_hostname="kube").do_handshake()
+    assert "does not speak TLS" in bad_certificate(SERVER, raised.value).cause
 
 
 def test_an_address_of_an_object_is_not_shown():

@@ -208,7 +208,7 @@ def test_all_refusals_are_told_at_once_and_nothing_is_started():
         host("gpu4", labels={"nvidia.com/gpu.deploy.driver": "true"}),
         host("gpu5", kubelet="/var/lib/kubelet"),
         host("gpu6", driver=""),
-        host("gpu7", failure="No route to host"),
+        host("gpu7", failure={"cause": "No route to host"}),
         host("gpu8"),
     ]
     plan = plan_upgrade(Request(rollback="require", canary=("gpux",)), found)

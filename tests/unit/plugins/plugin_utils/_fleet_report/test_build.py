@@ -10,6 +10,7 @@ import copy
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.build import (
     build,
     content,
@@ -184,7 +185,7 @@ def test_after_site_a_change_is_no_action_and_a_failure_is():
     assert (failed["cause"], failed["next_step"]) == ("DKMS failed.", "Install the headers.")
     assert failed["nodes"][0]["evidence"] == "gcc: error"
     # A host whose Prometheus could not be changed is told of, too; what its node lacks comes first.
-    other = {**failure, "message": "promtool refused the rules.", "cause": ""}
+    other = {**failure, "cause": "promtool refused the rules."}
     for first, cause in (
         ({}, "promtool refused the rules."),
         ({"kubegpu_failure": failure}, "DKMS failed."),
@@ -206,7 +207,7 @@ def test_what_is_refused_keeps_its_parts(failed):
     ]
     plan = {"action": "refuse", "reasons": ["a", "b"], "refusals": refusals, "steps": []}
     joined = "Seen: is the name of a GPU.\nSeen: Next step: x\nNext step: Buy it.\nIt is locked."
-    failure = {"task": "Stop", "refused": True, "changed": False, "message": joined}
+    failure = rollout({"name": "Stop", "action": "fail"}, "failure", result={"msg": joined})
     hosts = {"gpu-01": {**FLEET["gpu-01"], "nvidia_driver_plan": {**plan, "warnings": []}}}
     if failed:
         hosts["gpu-01"]["kubegpu_failure"] = failure
@@ -225,7 +226,8 @@ def test_what_is_refused_keeps_its_parts(failed):
 def test_variables_that_are_refused_before_any_change_keep_their_parts():
     wrong = [{"variable": "nvidia_driver_branch", "part": "driver", "message": "x\nSeen: y",
               "cluster": False, "cause": "x", "evidence": "y", "next_step": "z"}]  # fmt: skip
-    failure = {"task": "Check", "message": "x\nSeen: y", "refused": True, "refusals": wrong}
+    failure = rollout(wrong, "refusal", task="Check")
+    assert (failure["cause"], failure["refused"]) == ("x", True)
     (node,) = report({"gpu-01": {**FLEET["gpu-01"], "kubegpu_failure": failure}})["nodes"]
     (cause,) = (one for one in node["causes"] if one["id"] == "refused")
     assert (cause["cause"], cause["evidence"], cause["next_step"]) == ("x", "y", "z")
@@ -433,7 +435,7 @@ def test_what_is_hidden_is_nowhere():
 
 
 def test_secrets_and_control_characters_are_taken_out():
-    failure = {"task": "x", "refused": False, "message": "token=abcdef \x1b[2J\u202e"}
+    failure = {"task": "x", "refused": False, "cause": "token=abcdef \x1b[2J\u202e"}
     found = report({"a": {**FLEET["gpu-01"], "kubegpu_failure": failure}})
     assert found["actions"][0]["cause"] == "token=*** \\x1b[2J\\u202e"
 

@@ -10,6 +10,7 @@ import copy
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import BAD
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.build import build
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.sources import (
@@ -73,7 +74,9 @@ def test_hosts_that_were_not_begun_are_one_action():
 
 
 def test_a_message_of_several_lines_is_a_cause_and_evidence():
-    finding = {"code": "task_failed", "cause": "Install: It did not build.\nSeen: gcc\nLine 2"}
+    result = {"failed": True, "msg": "Task failed: It did not build.\nSeen: gcc\nLine 2"}
+    finding = rollout({"name": "Install"}, "finding", result=result)
+    assert finding["next_step"] == "Fix what the cause names, and run again."
     found = report({"gpu-01": upgraded("failed", "gpu-01", findings=[finding])})
     (node,) = found["nodes"]
     assert node["causes"][0]["evidence"] == "Seen: gcc\nLine 2"

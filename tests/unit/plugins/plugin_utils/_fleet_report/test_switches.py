@@ -10,6 +10,12 @@ from dataclasses import replace
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
+    Finding,
+    Subject,
+    read_finding,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import switches as words
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import (
     diagnose,
     roots_of,
@@ -37,6 +43,10 @@ ON = {"nvidia_driver_enabled": True, "nvidia_driver_load": True, "amd_driver_ena
 RUN = "ansible-playbook kubegpu.nodes.site --limit gpu1 --tags driver"
 
 
+def finding(code, template=""):
+    return Finding(code, "It is.", "", "Run it.", fix=RUN, template=template)
+
+
 @pytest.mark.parametrize("row", ["no_driver", "nouveau_loaded", "dkms_build_failed"])
 def test_the_diagnosis_of_a_host_whose_driver_is_not_managed(row):
     host = NODE[row][0]()
@@ -59,12 +69,25 @@ def test_the_diagnosis_of_a_host_whose_driver_is_not_managed(row):
 def test_a_driver_that_is_not_to_be_loaded():
     known = node(driver__installed="580.95.05")
     load = {**ON, "nvidia_driver_load": False}
-    fix, step = with_switch("driver_not_loaded", RUN, "Run it.", known, load)
-    assert fix == f"nvidia_driver_load: true, then: {RUN}"
-    assert step == f"{reason('nvidia_driver_load')} Run it."
-    assert with_switch("driver_not_loaded", RUN, step, known, load)[1] == step, "told once"
+    found = with_switch(finding("driver_not_loaded"), known, load)
+    assert found.fix == f"nvidia_driver_load: true, then: {RUN}"
+    assert found.next_step == f"{reason('nvidia_driver_load')} Run it."
     # What has to be installed first is not about loading.
-    assert with_switch("driver_missing", RUN, "Run it.", node(), load)[0] == RUN
+    assert with_switch(finding("driver_missing"), node(), load).fix == RUN
+
+
+@pytest.mark.parametrize("container", ["", "a mount of {nvidia}"])
+def test_a_step_has_the_sentence_once_however_it_is_worded(monkeypatch, container):
+    known = node(driver__installed="580.95.05", driver__container=container)
+    load = {**ON, "nvidia_driver_load": False}
+    first = with_switch(finding("driver_not_loaded", template="Run it on {host}."), known, load)
+    for name in ("reason", "by_container"):
+        monkeypatch.setattr(words, name, lambda _given: "Other words.")
+    later = read_finding(first.as_problem(), str, Subject())
+    assert with_switch(replace(later, fix=""), known, load).next_step == first.next_step
+    assert first.template.format(host="a").endswith(" Run it on a.")
+    again = with_switch(finding("driver_not_loaded"), known, load)
+    assert again.next_step == "Other words. Run it."
 
 
 @pytest.mark.parametrize(
@@ -76,7 +99,7 @@ def test_a_driver_that_is_not_to_be_loaded():
     ],
 )
 def test_drivers_of_other_vendors(facts, on, expected):
-    assert with_switch("gpu_not_bound", RUN, "Load it.", facts, on)[0] == expected
+    assert with_switch(finding("gpu_not_bound"), facts, on).fix == expected
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_a_verification_names_the_variable_that_has_to_change(variables, install
 def test_results_of_a_batch_and_of_all_that_failed_or_wait():
     failure = {
         "task": "Install", "message": "It did not build.\nSeen: gcc", "refused": False,
-        "changed": False,
+        "changed": False, "cause": "It did not build.",
     }  # fmt: skip
     hostvars = {
         "lost": planned(kubegpu_begun=True),
@@ -150,7 +150,7 @@ def test_a_node_that_is_not_as_planned_keeps_what_is_known_of_it(why):
                          "uninstaller": None}],
     )  # fmt: skip
     failure = {
-        "task": "Install", "message": "nvidia_driver_branch has to be newer.",
+        "task": "Install", "cause": "nvidia_driver_branch has to be newer.",
         "refused": why == "refused", "changed": why == "changed",
     }  # fmt: skip
     failed = {"kubegpu_failure": failure} if why in ("refused", "failed", "changed") else {}
@@ -168,7 +168,7 @@ def test_a_node_that_is_not_as_planned_keeps_what_is_known_of_it(why):
 
 
 def test_a_node_that_was_not_read_says_why():
-    read = {"failed": True, "msg": "sudo: no tty is there\x1b[2J\nSeen: x"}
+    read = {"failed": True, "msg": "sudo: no tty is there\x1b[2J\nx"}
     hostvars = {
         "failed": {"__kubegpu_read": read, "inventory_hostname": "failed"},
         "cached": host({"gpus": []}),

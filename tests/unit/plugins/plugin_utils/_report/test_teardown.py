@@ -19,7 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data impo
 from tests.tools.environments import REPOSITORY
 from tests.unit.fixtures.node_facts import node
 
-FAILED = {"task": "Restore the driver", "message": "It did not go.", "changed": True,
+FAILED = {"task": "Restore the driver", "cause": "It did not go.", "changed": True,
           "refused": False}  # fmt: skip
 STEP = {"step": "packages", "action": "remove", "detail": "580.126.09", "reason": "it is recorded"}
 DRIVER = {

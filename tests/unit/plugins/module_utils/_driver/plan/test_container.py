@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import with_switch
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
@@ -108,9 +109,11 @@ def test_a_fix_does_not_lead_to_the_refusal():
     node = facts("T4", "d12")
     fix = "nvidia_driver_branch, then: ansible-playbook kubegpu.nodes.site --limit a --tags driver"
     step = "Install the driver's utilities; the role nvidia_driver does it."
-    assert with_switch("nvidia_smi_missing", fix, step, node, {}) == (fix, step)
+    found = Finding("nvidia_smi_missing", "It is.", "", step, fix=fix)
+    assert with_switch(found, node, {}) == found
     node["driver"]["container"] = SMI
-    told = with_switch("nvidia_smi_missing", fix, step, node, {})
-    assert told[0] == "" and told[1].startswith("A driver container manages the driver")
-    assert SMI in told[1] and with_switch("nvidia_smi_missing", "", told[1], node, {}) == told
-    assert with_switch("gpu_lost", "a reboot", "Reboot.", node, {}) == ("a reboot", "Reboot.")
+    told = with_switch(found, node, {})
+    assert told.fix == "" and told.next_step.startswith("A driver container manages the driver")
+    assert SMI in told.next_step and with_switch(told, node, {}) == told
+    other = Finding("gpu_lost", "It is.", "", "Reboot.", fix="a reboot")
+    assert with_switch(other, node, {}) == other
