@@ -14,6 +14,8 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_node_labels import gpu_node_labels
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster import host_row
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Node, Run
 from tests.unit.fixtures.node_facts import P4, node
 
 ROOT = Path(__file__).parents[3]
@@ -112,8 +114,8 @@ def test_labels_and_device_plugin_take_them(devices, mode):
     labels = gpu_node_labels(FACTS, mig=mig)
     assert labels["kubegpu.nodes/mig"] == mode
     assert labels.get("kubegpu.nodes/mig.devices") == ("7" if devices else None)
-    text = trust_as_template("{{ __nvidia_device_plugin_this.mig }}")
-    assert template(text, "nvidia_device_plugin", **known) == devices
+    node = Node(FACTS, known, Run(), {}, ())
+    assert host_row("nvidia_device_plugin", "gpu1", node)["mig"] == devices
 
 
 @pytest.mark.parametrize("check", [True, False])

@@ -1,0 +1,327 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The parts that a cluster has once: what each host says of them, and who plans them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._device_plugin import options as nvidia_options
+from .._device_plugin import vendor_options
+from .._device_plugin.plan import plan as plan_nvidia
+from .._device_plugin.plan import restarts
+from .._device_plugin.vendor_plan import plan as plan_vendor
+from .._dra import options as dra_options
+from .._dra import plan as dra
+from .._monitoring import options as monitoring_options
+from .._monitoring.plan import plan as plan_monitoring
+from .parts import is_set
+from .plan import options_of
+from .types import Node, Plan
+
+#: What the plans know of each host, by its name.
+Rows = Mapping[str, Mapping[str, Any]]
+Cluster = Mapping[str, Any]
+_ACCEPTANCE = {"key": "kubegpu.nodes/acceptance", "operator": "Exists", "effect": "NoSchedule"}
+_KUBE = ("kubeconfig", "context", "host", "delegate")
+_CHART = "kubegpu-nvidia-device-plugin-chart"
+# What all hosts have to see alike, besides the options of the request.
+_ALIKE = ("beside_others", "field_manager", "force_conflicts")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a cluster, which one role applies.
+
+    :param options: the options of its request, by the role's names without its prefix.
+    :param row: returns what the plan has to know of a host, but for the options.
+    :param plan: returns the plan for the options, the hosts and what the cluster has.
+    :param own: options of the role that ``row`` reads.
+    :param alike: the options besides those of the request that have to be equal on all hosts.
+    :param others: variables of other roles that ``row`` reads, and their results.
+    :param accepted: whether its pods run on a node that is tested before it takes work.
+    """
+
+    options: Collection[str]
+    row: Callable[[str, Node], Mapping[str, Any]]
+    plan: Callable[[Mapping[str, Any], Rows, Cluster], Plan]
+    teardown: Callable[[str, Cluster], Plan]
+    own: Collection[str] = ()
+    alike: Collection[str] = _ALIKE
+    others: Collection[str] = ()
+    accepted: bool = True
+
+
+def variables_of_cluster(part: str) -> set[str]:
+    """Return the names of the variables on which the plan of a part depends."""
+    found = CLUSTER[part]
+    names = {f"{part}_{option}" for option in (*found.options, *found.own, *found.alike)}
+    return {*names, *found.others, "gpu_acceptance_required", "kubegpu_kube"}
+
+
+def host_row(part: str, host: str, node: Node) -> dict[str, Any]:
+    """Return what a host says of a part of its cluster.
+
+    :param node: its variables have the connection with all keys.
+    :raises InputError: a variable has a wrong value.
+    """
+    found = CLUSTER[part]
+    options = options_of(part, found.options, node)
+    if found.accepted and is_set(node, "gpu_acceptance_required"):
+        options["tolerations"] = [*(options.get("tolerations") or ()), _ACCEPTANCE]
+    seen = {name: node.variables.get(f"{part}_{name}") for name in found.alike}
+    for name in ("beside_others", "force_conflicts"):
+        # Equal, however they are written.
+        seen[name] = is_set(node, f"{part}_{name}")
+    kube = node.variables.get("kubegpu_kube") or {}
+    connection = {f"kubegpu_kube.{key}": kube.get(key) for key in _KUBE}
+    return {**found.row(host, node), "options": {**options, **seen, **connection}}
+
+
+def plan_cluster(part: str, first: str, rows: Rows, cluster: Cluster) -> Plan:
+    """Return the plan of a part.
+
+    :param first: the host whose options count, unless they differ, which is refused.
+    :param rows: of :func:`host_row`, each with the fact ``gpu_node``.
+    :param cluster: the result of ``gpu_cluster_info``. Without it the plan has what each host
+        should offer, which does not depend on what is there.
+    """
+    found = CLUSTER[part]
+    seen = rows[first]["options"] if first in rows else {}
+    options = {name: value for name, value in seen.items() if name in found.options}
+    return found.plan(options, {first: rows[first], **rows} if rows else {}, cluster)
+
+
+def plan_teardown(part: str, namespace: str, cluster: Cluster) -> Plan:
+    """Return the plan that removes a part."""
+    return CLUSTER[part].teardown(namespace, cluster)
+
+
+def _node(part: str) -> Callable[[str, Node], dict[str, Any]]:
+    def row(host: str, node: Node) -> dict[str, Any]:
+        return {
+            "node": node.variables.get(f"{part}_node_name") or host,
+            "match": node.variables.get("gpu_node_labels_match") or "machine_id",
+        }
+
+    return row
+
+
+def _nvidia_row(host: str, node: Node) -> dict[str, Any]:
+    given = node.variables
+    toolkit = given.get("nvidia_container_toolkit_result") or {}
+    runtimes = toolkit.get("runtimes") or {}
+    mig = given.get("nvidia_mig_result") or {}
+    engines = ("containerd", "docker", "crio")
+    changed = [
+        "driver" if (given.get("nvidia_driver_result") or {}).get("changed") else "",
+        "MIG" if mig.get("changed") and not mig.get("restarted") else "",
+        *(name for name in engines if (runtimes.get(name) or {}).get("restarted")),
+    ]
+    labelled = ((given.get("gpu_node_labels_result") or {}).get("nodes") or {}).get(host) or {}
+    login = given.get("nvidia_device_plugin_pull_secret_login") or {}
+    return {
+        **_node("nvidia_device_plugin")(host, node),
+        "config": given.get("nvidia_device_plugin_config") or "",
+        "chart_version": str(given.get("nvidia_device_plugin_chart_version") or ""),
+        # The names of what is given; an empty value is not.
+        "login": [name for name, value in login.items() if value],
+        "mig": mig.get("next_devices") or [],
+        # What the roles of this run know is newer than the facts.
+        "default_runtime": {
+            name: (runtimes.get(name) or {}).get("default_runtime") or "" for name in engines
+        },
+        "planned": "runtimes" in toolkit,
+        # The toolkit's role switches CDI on in containerd.
+        "cdi": is_set(node, "nvidia_container_toolkit_runtime_cdi"),
+        "started": _serving_engine(node.facts).get("started"),
+        # The label is set after the node's own part, and another run may have deployed the plugin.
+        "new": "kubegpu.nodes/gpu" in (labelled.get("added") or ()),
+        "changed": ", ".join(filter(None, changed)),
+    }
+
+
+def _serving_engine(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the engine that serves Kubernetes."""
+    runtimes = facts["runtimes"]
+    containerd: Mapping[str, Any] = runtimes["containerd"] or {}
+    if containerd.get("cri_enabled"):
+        return containerd
+    return runtimes["crio"] or runtimes["docker"] or {}
+
+
+def _plan_nvidia(options: Mapping[str, Any], rows: Rows, cluster: Cluster) -> Plan:
+    first: Mapping[str, Any] = next(iter(rows.values()), {})
+    seen = first.get("options") or {}
+    existing = list(cluster.get("plugin_objects") or ())
+    parts = list(cluster.get("parts") or ())
+    planned = plan_nvidia(
+        options,
+        rows,
+        method=str(seen.get("method") or "manifest"),
+        chart_version=first.get("chart_version") or "",
+        existing=existing,
+        # This collection's own DRA driver is on the same nodes.
+        others=_foreign(cluster, "nvidia", seen)
+        + [one["text"] for one in parts if one["kind"] == "dra_driver" and one["managed"]],
+        login=first.get("login") or (),
+    )
+    pods = [item for item in existing if item["kind"] == "Pod"]
+    place = (options.get("namespace"), _CHART)
+    step = (
+        "tell it to leave drivers and toolkit to the host (GPU operator: driver.enabled=false, "
+        "toolkit.enabled=false), or remove it (DRA driver: resources.gpus.enabled=false leaves "
+        "compute domains alone; that of this collection: the teardown of the role "
+        "nvidia_dra_driver); or, where each serves different nodes, set "
+        "nvidia_device_plugin_beside_others: true."
+    )
+    return {
+        **planned,
+        "restarts": restarts(pods, rows, cluster.get("node_of") or {}),
+        "chart_there": place in [(one["namespace"], one["name"]) for one in parts],
+        "messages": _messages(planned, "device plugin", step),
+    }
+
+
+def _foreign(cluster: Cluster, vendor: str, seen: Mapping[str, Any]) -> list[str]:
+    """Return the operators and device plugins that this collection does not manage."""
+    if seen.get("beside_others"):
+        return []
+    return [one["text"] for one in cluster.get("foreign") or () if one["vendor"] == vendor]
+
+
+def _messages(planned: Plan, what: str, step: str) -> list[str]:
+    """Return what is shown of a plan that is no refusal."""
+    unknown = [f"{host}: {why}" for host, why in sorted((planned.get("unknown") or {}).items())]
+    left = (
+        f"The cluster has {', '.join(planned['others'])}. It is left alone, and this collection "
+        f"deploys no {what}. Next step: {step}"
+        if planned["action"] == "leave"
+        else ""
+    )
+    return [*planned["warnings"], *unknown, *([left] if left else [])]
+
+
+def _vendor(vendor: str) -> Part:
+    part = f"{vendor}_device_plugin"
+
+    def plan(options: Mapping[str, Any], rows: Rows, cluster: Cluster) -> Plan:
+        first: Mapping[str, Any] = next(iter(rows.values()), {})
+        planned = plan_vendor(
+            vendor,
+            options,
+            rows,
+            existing=cluster.get("plugin_objects") or (),
+            others=_foreign(cluster, vendor, first.get("options") or {}),
+        )
+        step = f"remove it, or, where each serves different nodes, set {part}_beside_others: true."
+        return {**planned, "messages": _messages(planned, "device plugin", step)}
+
+    def teardown(namespace: str, cluster: Cluster) -> Plan:
+        existing = cluster.get("plugin_objects") or ()
+        return plan_vendor(vendor, {"namespace": namespace}, {}, existing=existing, teardown=True)
+
+    return Part(
+        vendor_options.OPTIONS[vendor],
+        _node(part),
+        plan,
+        teardown,
+        own=("node_name",),
+        others=("gpu_node_labels_match",),
+        accepted=False,
+    )
+
+
+def _dra_row(host: str, node: Node) -> dict[str, Any]:
+    return {
+        **_node("nvidia_dra_driver")(host, node),
+        # What the roles of this run do before is newer than the facts.
+        "driver": (node.plans.get("nvidia_driver") or {}).get("next_driver") or "",
+        "cdi": is_set(node, "nvidia_container_toolkit_runtime_cdi"),
+        "mig": node.variables.get("nvidia_mig_config") or "",
+    }
+
+
+def _plan_monitoring(options: Mapping[str, Any], rows: Rows, cluster: Cluster) -> Plan:
+    first: Mapping[str, Any] = next(iter(rows.values()), {})
+    # Not there where the namespace is empty, which the plan refuses.
+    there = cluster.get("monitoring") or {"kinds": [], "objects": []}
+    planned = plan_monitoring(
+        options,
+        rows,
+        kinds=there["kinds"],
+        existing=there["objects"],
+        others=_exporters(cluster, first.get("options") or {}),
+    )
+    step = (
+        "remove it, or use its metrics with the rules and the dashboard of gpu_monitoring_plan; to "
+        "have both, set gpu_monitoring_beside_others: true."
+    )
+    return {**planned, "messages": _messages(planned, "exporter", step)}
+
+
+def _exporters(cluster: Cluster, seen: Mapping[str, Any]) -> list[str]:
+    """Return the exporters of NVIDIA's GPUs that somebody else manages, such as an operator's."""
+    if seen.get("beside_others"):
+        return []
+    return [
+        one["text"]
+        for one in cluster.get("parts") or ()
+        if one["kind"] == "exporter" and one["vendor"] == "nvidia" and not one["managed"]
+    ]
+
+
+def _objects(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
+    return (cluster.get("monitoring") or {}).get("objects") or ()
+
+
+#: By the role, in the order in which the roles run.
+CLUSTER: Mapping[str, Part] = {
+    "nvidia_dra_driver": Part(
+        dra_options.OPTIONS,
+        _dra_row,
+        lambda options, rows, cluster: dra.plan(options, rows, cluster),
+        lambda _namespace, cluster: dra.teardown(list(cluster.get("dra_objects") or ())),
+        own=("node_name",),
+        others=(
+            "gpu_node_labels_match",
+            "nvidia_container_toolkit_runtime_cdi",
+            "nvidia_mig_config",
+        ),
+    ),
+    "nvidia_device_plugin": Part(
+        nvidia_options.OPTIONS,
+        _nvidia_row,
+        _plan_nvidia,
+        lambda namespace, cluster: plan_nvidia(
+            {"namespace": namespace},
+            {},
+            existing=cluster.get("plugin_objects") or (),
+            teardown=True,
+        ),
+        own=("config", "node_name", "chart_version", "pull_secret_login"),
+        alike=("method", *_ALIKE),
+        others=(
+            "gpu_node_labels_match",
+            "gpu_node_labels_result",
+            "nvidia_container_toolkit_result",
+            "nvidia_container_toolkit_runtime_cdi",
+            "nvidia_driver_result",
+            "nvidia_mig_result",
+        ),
+    ),
+    "amd_device_plugin": _vendor("amd"),
+    "intel_device_plugin": _vendor("intel"),
+    "gpu_monitoring": Part(
+        monitoring_options.OPTIONS,
+        lambda _host, _node: {},
+        _plan_monitoring,
+        lambda namespace, cluster: plan_monitoring(
+            {"namespace": namespace}, existing=_objects(cluster), teardown=True
+        ),
+    ),
+}
