@@ -34,8 +34,8 @@ def differing_options(
             if other.get(option) != options.get(option):
                 found.append(
                     Refusal(
-                        f"{_variable(prefix, option)} differs between {first} and {name}, and {what} is one "
-                        "for the whole cluster",
+                        f"{_variable(prefix, option)} differs between {first} and {name}, and "
+                        f"{what} is one for the whole cluster",
                         f"Set it for all hosts of the cluster alike. {exception}",
                         f"{first}: {options.get(option)!r}; {name}: {other.get(option)!r}",
                     )

@@ -284,7 +284,7 @@ CLUSTER: Mapping[str, Part] = {
     "nvidia_dra_driver": Part(
         dra_options.OPTIONS,
         _dra_row,
-        lambda options, rows, cluster: dra.plan(options, rows, cluster),
+        dra.plan,
         lambda _namespace, cluster: dra.teardown(list(cluster.get("dra_objects") or ())),
         own=("node_name",),
         others=(
