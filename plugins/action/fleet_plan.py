@@ -137,7 +137,8 @@ class ActionModule(ActionBase):
             node, row = facts(variables), (said.get(host) or {}).get(part)
             if node is not None and row is not None:
                 rows[host] = {**row, "gpu_node": node}
-        return {"plan": cluster.plan_cluster(part, own, rows, self._cluster)}
+        first = rows.get(own) or next(iter(rows.values()), {})
+        return {"plan": cluster.plan_cluster(part, first, rows, self._cluster)}
 
     def _own_row(self, cluster: Any, part: str) -> dict[str, Any]:
         names = cluster.variables_of_cluster(part) & self._given.keys()

@@ -24,7 +24,8 @@ from .plan import options_of
 from .types import Node, Plan
 
 #: What the plans know of each host, by its name.
-Rows = Mapping[str, Mapping[str, Any]]
+Row = Mapping[str, Any]
+Rows = Mapping[str, Row]
 Cluster = Mapping[str, Any]
 _ACCEPTANCE = {"key": "kubegpu.nodes/acceptance", "operator": "Exists", "effect": "NoSchedule"}
 _KUBE = ("kubeconfig", "context", "host", "delegate")
@@ -39,7 +40,9 @@ class Part:
 
     :param options: the options of its request, by the role's names without its prefix.
     :param row: returns what the plan has to know of a host, but for the options.
-    :param plan: returns the plan for the options, the hosts and what the cluster has.
+    :param plan: returns the plan for the row whose options count, the rows of all hosts, and what
+        the cluster has.
+    :param teardown: returns the plan that removes it, for its namespace.
     :param own: options of the role that ``row`` reads.
     :param alike: the options besides those of the request that have to be equal on all hosts.
     :param others: variables of other roles that ``row`` reads, and their results.
@@ -48,7 +51,7 @@ class Part:
 
     options: Collection[str]
     row: Callable[[str, Node], Mapping[str, Any]]
-    plan: Callable[[Mapping[str, Any], Rows, Cluster], Plan]
+    plan: Callable[[Row, Rows, Cluster], Plan]
     teardown: Callable[[str, Cluster], Plan]
     own: Collection[str] = ()
     alike: Collection[str] = _ALIKE
@@ -82,23 +85,27 @@ def host_row(part: str, host: str, node: Node) -> dict[str, Any]:
     return {**found.row(host, node), "options": {**options, **seen, **connection}}
 
 
-def plan_cluster(part: str, first: str, rows: Rows, cluster: Cluster) -> Plan:
+def plan_cluster(part: str, first: Row, rows: Rows, cluster: Cluster) -> Plan:
     """Return the plan of a part.
 
-    :param first: the host whose options count, unless they differ, which is refused.
+    :param first: the row whose options count, unless those of another host differ, which is
+        refused.
     :param rows: of :func:`host_row`, each with the fact ``gpu_node``.
     :param cluster: the result of ``gpu_cluster_info``. Without it the plan has what each host
         should offer, which does not depend on what is there.
     """
-    found = CLUSTER[part]
-    seen = rows[first]["options"] if first in rows else {}
-    options = {name: value for name, value in seen.items() if name in found.options}
-    return found.plan(options, {first: rows[first], **rows} if rows else {}, cluster)
+    return CLUSTER[part].plan(first, rows, cluster)
 
 
 def plan_teardown(part: str, namespace: str, cluster: Cluster) -> Plan:
     """Return the plan that removes a part."""
     return CLUSTER[part].teardown(namespace, cluster)
+
+
+def _request(part: str, row: Row) -> dict[str, Any]:
+    """Return the options of the request, which a row has with the others."""
+    seen = row.get("options") or {}
+    return {name: value for name, value in seen.items() if name in CLUSTER[part].options}
 
 
 def _node(part: str) -> Callable[[str, Node], dict[str, Any]]:
@@ -147,16 +154,16 @@ def _nvidia_row(host: str, node: Node) -> dict[str, Any]:
 
 def _serving_engine(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the engine that serves Kubernetes."""
-    runtimes = facts["runtimes"]
-    containerd: Mapping[str, Any] = runtimes["containerd"] or {}
+    runtimes = facts.get("runtimes") or {}
+    containerd: Mapping[str, Any] = runtimes.get("containerd") or {}
     if containerd.get("cri_enabled"):
         return containerd
-    return runtimes["crio"] or runtimes["docker"] or {}
+    return runtimes.get("crio") or runtimes.get("docker") or {}
 
 
-def _plan_nvidia(options: Mapping[str, Any], rows: Rows, cluster: Cluster) -> Plan:
-    first: Mapping[str, Any] = next(iter(rows.values()), {})
+def _plan_nvidia(first: Row, rows: Rows, cluster: Cluster) -> Plan:
     seen = first.get("options") or {}
+    options = _request("nvidia_device_plugin", first)
     existing = list(cluster.get("plugin_objects") or ())
     parts = list(cluster.get("parts") or ())
     planned = plan_nvidia(
@@ -209,11 +216,10 @@ def _messages(planned: Plan, what: str, step: str) -> list[str]:
 def _vendor(vendor: str) -> Part:
     part = f"{vendor}_device_plugin"
 
-    def plan(options: Mapping[str, Any], rows: Rows, cluster: Cluster) -> Plan:
-        first: Mapping[str, Any] = next(iter(rows.values()), {})
+    def plan(first: Row, rows: Rows, cluster: Cluster) -> Plan:
         planned = plan_vendor(
             vendor,
-            options,
+            _request(part, first),
             rows,
             existing=cluster.get("plugin_objects") or (),
             others=_foreign(cluster, vendor, first.get("options") or {}),
@@ -246,12 +252,11 @@ def _dra_row(host: str, node: Node) -> dict[str, Any]:
     }
 
 
-def _plan_monitoring(options: Mapping[str, Any], rows: Rows, cluster: Cluster) -> Plan:
-    first: Mapping[str, Any] = next(iter(rows.values()), {})
+def _plan_monitoring(first: Row, rows: Rows, cluster: Cluster) -> Plan:
     # Not there where the namespace is empty, which the plan refuses.
     there = cluster.get("monitoring") or {"kinds": [], "objects": []}
     planned = plan_monitoring(
-        options,
+        _request("gpu_monitoring", first),
         rows,
         kinds=there["kinds"],
         existing=there["objects"],
@@ -284,7 +289,7 @@ CLUSTER: Mapping[str, Part] = {
     "nvidia_dra_driver": Part(
         dra_options.OPTIONS,
         _dra_row,
-        dra.plan,
+        lambda first, rows, cluster: dra.plan(_request("nvidia_dra_driver", first), rows, cluster),
         lambda _namespace, cluster: dra.teardown(list(cluster.get("dra_objects") or ())),
         own=("node_name",),
         others=(

@@ -11,9 +11,6 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_dra_driver_plan import (
-    nvidia_dra_driver_plan,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.snapshot import take_snapshot
@@ -33,6 +30,7 @@ from tests.unit.fixtures.dra import (
     resource_slice,
 )
 from tests.unit.fixtures.node_facts import node as facts
+from tests.unit.fixtures.plans import nvidia_dra_driver_plan
 from tests.unit.fixtures.rights import rights_of
 from tests.unit.fixtures.standin_cluster import StandinCluster
 
@@ -45,7 +43,7 @@ def planned(cluster, **variables):
     """Return the plan of the role for a host with these variables."""
     part = "nvidia_device_plugin"
     row = host_row(part, "gpu1", Node(facts(), variables, Run(), {}, ()))
-    return plan_cluster(part, "gpu1", {"gpu1": {**row, "gpu_node": facts()}}, cluster)
+    return plan_cluster(part, row, {"gpu1": {**row, "gpu_node": facts()}}, cluster)
 
 
 def others(cluster, **variables):

@@ -39,7 +39,7 @@ def row(part, host="gpu1", plans=None, facts=NODE, **variables):
 
 def planned(part, cluster, **hosts):
     rows = {host: {**row(part, host, **given), "gpu_node": NODE} for host, given in hosts.items()}
-    return plan_cluster(part, next(iter(hosts), ""), rows, cluster)
+    return plan_cluster(part, next(iter(rows.values()), {}), rows, cluster)
 
 
 def test_the_table_has_the_parts_that_the_action_takes():
