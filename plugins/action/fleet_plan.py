@@ -27,6 +27,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import (
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import (
     CLUSTER_PARTS,
+    LABELS,
     Node,
     Plan,
     Run,
@@ -46,9 +47,10 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._runs import this_run
 
+_OF_CLUSTER = (LABELS, *CLUSTER_PARTS)
 _OPTIONS = {
     "hosts": {"type": "list", "elements": "str"},
-    "parts": {"type": "list", "elements": "str", "choices": [*PARTS, *CLUSTER_PARTS]},
+    "parts": {"type": "list", "elements": "str", "choices": [*PARTS, *_OF_CLUSTER]},
     "cluster": {"type": "dict", "default": {}},
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
 }
@@ -58,6 +60,7 @@ _ROLES = {
     "amd_device_plugin": "gpu_device_plugin",
     "intel_device_plugin": "gpu_device_plugin",
 }
+_REGISTERED = {LABELS: f"{LABELS}_plan"}
 _NO_FACT = (
     "fleet_plan needs the fact gpu_node. Next step: run kubegpu.nodes.gpu_node_facts on the host "
     "first."
@@ -98,7 +101,7 @@ class ActionModule(ActionBase):
         self._digests: dict[str, str] = {}
         own = self._given["inventory_hostname"]
         result["changed"] = False
-        of_cluster = [part for part in options["parts"] or () if part in CLUSTER_PARTS]
+        of_cluster = [part for part in options["parts"] or () if part in _OF_CLUSTER]
         if of_cluster:
             (part,) = of_cluster
             try:
@@ -124,12 +127,13 @@ class ActionModule(ActionBase):
         """Return what this host says of a part of its cluster, or the plan of the part."""
         cluster = importlib.import_module(_CLUSTER)
         own = self._given["inventory_hostname"]
-        if options["hosts"] is None and options["state"] == "present":
-            return {"plans": {own: {part: self._own_row(cluster, part)}}}
-        if options["state"] == "absent":
+        if options["hosts"] is None:
+            row = self._own_row(cluster, part, options["state"])
+            if row is not None:
+                return {"plans": {own: {part: row}}}
             namespace = str(self._templar.template(self._given.get(f"{part}_namespace")) or "")
             return {"plan": cluster.plan_teardown(part, namespace, self._cluster)}
-        registered, rows = f"__{_ROLES.get(part, part)}_host", {}
+        registered, rows = _REGISTERED.get(part) or f"__{_ROLES.get(part, part)}_host", {}
         for host in options["hosts"]:
             # A host that failed before it said something is left out.
             variables = self._given["hostvars"].raw_get(host)
@@ -140,7 +144,7 @@ class ActionModule(ActionBase):
         first = rows.get(own) or next(iter(rows.values()), {})
         return {"plan": cluster.plan_cluster(part, first, rows, self._cluster)}
 
-    def _own_row(self, cluster: Any, part: str) -> dict[str, Any]:
+    def _own_row(self, cluster: Any, part: str, state: str) -> dict[str, Any] | None:
         names = cluster.variables_of_cluster(part) & self._given.keys()
         values = {
             # Results are no templates, and those of a cluster are large.
@@ -156,7 +160,8 @@ class ActionModule(ActionBase):
         if node is None:
             raise AnsibleError(_NO_FACT)
         planned = plans(self._given)
-        row: dict[str, Any] = cluster.host_row(part, host, Node(node, values, run, planned, ()))
+        make = cluster.host_row if state == "present" else cluster.removed_row
+        row: dict[str, Any] | None = make(part, host, Node(node, values, run, planned, ()))
         return row
 
     def _plan(

@@ -31,8 +31,8 @@ options:
     type: list
     elements: str
     choices: [nvidia_driver, nvidia_mig, cuda_toolkit, nvidia_container_toolkit, amd_driver,
-      amd_container_toolkit, nvidia_dra_driver, nvidia_device_plugin, amd_device_plugin,
-      intel_device_plugin, gpu_monitoring]
+      amd_container_toolkit, gpu_node_labels, nvidia_dra_driver, nvidia_device_plugin,
+      amd_device_plugin, intel_device_plugin, gpu_monitoring]
   cluster:
     description: The result of M(kubegpu.nodes.gpu_cluster_info) for the hosts. Pods that use GPUs
       are a reason to refuse a MIG layout that interrupts them.

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .._acceptance.marks import marks
+from .._core.options import read_arguments
 from .._device_plugin import options as nvidia_options
 from .._device_plugin import vendor_options
 from .._device_plugin.plan import plan as plan_nvidia
@@ -17,6 +19,8 @@ from .._device_plugin.plan import restarts
 from .._device_plugin.vendor_plan import plan as plan_vendor
 from .._dra import options as dra_options
 from .._dra import plan as dra
+from .._labels.desired import node_labels
+from .._labels.options import LABEL_ARGUMENTS
 from .._monitoring import options as monitoring_options
 from .._monitoring.plan import plan as plan_monitoring
 from .parts import is_set
@@ -43,6 +47,7 @@ class Part:
     :param plan: returns the plan for the row whose options count, the rows of all hosts, and what
         the cluster has.
     :param teardown: returns the plan that removes it, for its namespace.
+    :param removed: returns the row of a host for a teardown that is made of rows.
     :param own: options of the role that ``row`` reads.
     :param alike: the options besides those of the request that have to be equal on all hosts.
     :param others: variables of other roles that ``row`` reads, and their results.
@@ -52,7 +57,8 @@ class Part:
     options: Collection[str]
     row: Callable[[str, Node], Mapping[str, Any]]
     plan: Callable[[Row, Rows, Cluster], Plan]
-    teardown: Callable[[str, Cluster], Plan]
+    teardown: Callable[[str, Cluster], Plan] | None = None
+    removed: Callable[[str, Node], Row] | None = None
     own: Collection[str] = ()
     alike: Collection[str] = _ALIKE
     others: Collection[str] = ()
@@ -73,6 +79,8 @@ def host_row(part: str, host: str, node: Node) -> dict[str, Any]:
     :raises InputError: a variable has a wrong value.
     """
     found = CLUSTER[part]
+    if not found.alike:
+        return dict(found.row(host, node))
     options = options_of(part, found.options, node)
     if found.accepted and is_set(node, "gpu_acceptance_required"):
         options["tolerations"] = [*(options.get("tolerations") or ()), _ACCEPTANCE]
@@ -99,7 +107,62 @@ def plan_cluster(part: str, first: Row, rows: Rows, cluster: Cluster) -> Plan:
 
 def plan_teardown(part: str, namespace: str, cluster: Cluster) -> Plan:
     """Return the plan that removes a part."""
-    return CLUSTER[part].teardown(namespace, cluster)
+    return (CLUSTER[part].teardown or _nothing)(namespace, cluster)
+
+
+def removed_row(part: str, host: str, node: Node) -> dict[str, Any] | None:
+    """Return what a host says of a teardown; None if its plan needs no host."""
+    removed = CLUSTER[part].removed
+    return None if removed is None else dict(removed(host, node))
+
+
+def _nothing(_namespace: str, _cluster: Cluster) -> Plan:
+    return {"action": "none"}
+
+
+def _labelled(host: str, node: Node) -> dict[str, Any]:
+    """Return which node a host is."""
+    by_id = node.variables.get("gpu_node_labels_match", "machine_id") == "machine_id"
+    return {
+        "name": node.variables.get("gpu_node_labels_node_name") or host,
+        "machine_id": node.facts["os"]["machine_id"] if by_id else "",
+    }
+
+
+def _labels_row(host: str, node: Node) -> dict[str, Any]:
+    """Return the labels of a node. From one without a GPU, earlier labels are removed."""
+    options = {name: node.variables.get(f"gpu_node_labels_{name}") for name in LABEL_ARGUMENTS}
+    if "gpu_node_labels_accelerator_key" in node.variables:
+        # An empty name sets no such label.
+        options["accelerator_key"] = options["accelerator_key"] or ""
+    options["mig"] = (node.variables.get("nvidia_mig_result") or {}).get("next_devices")
+    labels = node_labels(node.facts, **read_arguments(LABEL_ARGUMENTS, options, "gpu_node_labels_"))
+    accepted = marks(node.facts, required=is_set(node, "gpu_acceptance_required"))
+    # One of the acceptance counts alone: a user's own with its key would be there twice, or outlive
+    # a pass.
+    theirs = {*accepted["drop_taints"], *(one["key"] for one in accepted["taints"])}
+    own = [
+        one
+        for one in node.variables.get("gpu_node_labels_taints") or ()
+        if not (isinstance(one, Mapping) and one.get("key") in theirs)
+    ]
+    annotations = node.variables.get("gpu_node_labels_annotations") or {}
+    return {
+        **_labelled(host, node),
+        "labels": {**labels, **accepted["labels"]},
+        "annotations": {**annotations, **accepted["annotations"]} if labels else {},
+        "taints": [*own, *accepted["taints"]] if labels else [],
+        "drop_taints": accepted["drop_taints"],
+    }
+
+
+def _plan_labels(_first: Row, rows: Rows, _cluster: Cluster) -> Plan:
+    return {
+        "nodes": {
+            host: {name: one for name, one in row.items() if name != "gpu_node"}
+            for host, row in rows.items()
+        }
+    }
 
 
 def _request(part: str, row: Row) -> dict[str, Any]:
@@ -286,6 +349,24 @@ def _objects(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
 
 #: By the role, in the order in which the roles run.
 CLUSTER: Mapping[str, Part] = {
+    "gpu_node_labels": Part(
+        (),
+        _labels_row,
+        _plan_labels,
+        removed=_labelled,
+        own=(
+            "match",
+            "node_name",
+            "annotations",
+            "taints",
+            "accelerator_key",
+            "details",
+            "device_plugin_config",
+            "extra",
+        ),
+        alike=(),
+        others=("nvidia_mig_result",),
+    ),
     "nvidia_dra_driver": Part(
         dra_options.OPTIONS,
         _dra_row,

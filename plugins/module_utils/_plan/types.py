@@ -21,6 +21,8 @@ CLUSTER_PARTS = (
     "intel_device_plugin",
     "gpu_monitoring",
 )
+#: The labels of its nodes, which one call applies.
+LABELS = "gpu_node_labels"
 
 Facts = Mapping[str, Any]
 Plan = Mapping[str, Any]

@@ -16,10 +16,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster import
     host_row,
     plan_cluster,
     plan_teardown,
+    removed_row,
     variables_of_cluster,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import (
     CLUSTER_PARTS,
+    LABELS,
     Node,
     Run,
 )
@@ -43,7 +45,7 @@ def planned(part, cluster, **hosts):
 
 
 def test_the_table_has_the_parts_that_the_action_takes():
-    assert tuple(CLUSTER) == CLUSTER_PARTS
+    assert tuple(CLUSTER) == (LABELS, *CLUSTER_PARTS)
 
 
 @pytest.mark.parametrize("part", CLUSTER_PARTS)
@@ -164,3 +166,37 @@ def test_a_release_of_the_chart_is_seen_in_the_namespace_of_the_plugin():
     for namespace, there in (("kubegpu", True), ("other", False)):
         given = {"nvidia_device_plugin_namespace": namespace}
         assert planned(PLUGIN, {"parts": [chart]}, gpu1=given)["chart_there"] is there
+
+
+def test_the_labels_of_all_nodes_are_one_call():
+    named = {"gpu_node_labels_match": "name", "gpu_node_labels_node_name": "n2"}
+    both = {"gpu_node_labels_extra": {"team": "ml"}, "gpu_node_labels_accelerator_key": ""}
+    nodes = planned(LABELS, {}, gpu1=both, gpu2={**named, **both})["nodes"]
+    assert list(nodes) == ["gpu1", "gpu2"]
+    first, second = nodes.values()
+    assert (first["name"], first["machine_id"]) == ("gpu1", NODE["os"]["machine_id"])
+    assert (second["name"], second["machine_id"]) == ("n2", "")
+    assert first["labels"]["team"] == "ml" and "accelerator" not in first["labels"]
+    assert set(first) == {"name", "machine_id", "labels", "annotations", "taints", "drop_taints"}
+
+
+def test_a_node_without_gpus_has_no_labels_annotations_and_taints():
+    given = {
+        "gpu_node_labels_annotations": {"a": "b"},
+        "gpu_node_labels_taints": [{"key": "gpu", "effect": "NoSchedule"}],
+    }
+    said = row(LABELS, facts=node(gpus=[]), **given)
+    assert (said["labels"], said["annotations"], said["taints"]) == ({}, {}, [])
+    said = row(LABELS, **given)
+    assert said["annotations"] == {"a": "b"} and said["taints"] == given["gpu_node_labels_taints"]
+
+
+def test_a_teardown_of_labels_names_the_nodes():
+    said = removed_row(LABELS, "gpu1", Node(NODE, {}, Run(), {}, ()))
+    assert said == {"name": "gpu1", "machine_id": NODE["os"]["machine_id"]}
+    assert removed_row(PLUGIN, "gpu1", Node(NODE, {}, Run(), {}, ())) is None
+
+
+def test_a_wrong_option_of_the_labels_is_named():
+    with pytest.raises(InputError, match="gpu_node_labels_details has to be true or false"):
+        row(LABELS, gpu_node_labels_details="perhaps")
