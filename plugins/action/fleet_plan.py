@@ -7,15 +7,17 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible.errors import AnsibleError
+from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import (
     in_cluster,
@@ -23,7 +25,14 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import (
     refuse,
     variables_of,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Plan, Run
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import (
+    CLUSTER_PARTS,
+    LABELS,
+    Node,
+    Plan,
+    Run,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._connection import FLEET, connected
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
     HostValues,
     missing_runfiles,
@@ -42,11 +51,24 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._runs import this_run
 
+_OF_CLUSTER = (LABELS, *CLUSTER_PARTS)
 _OPTIONS = {
     "hosts": {"type": "list", "elements": "str"},
-    "parts": {"type": "list", "elements": "str", "choices": [*PARTS]},
+    "parts": {"type": "list", "elements": "str", "choices": [*PARTS, *_OF_CLUSTER]},
     "cluster": {"type": "dict", "default": {}},
+    "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
 }
+_CLUSTER = "ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster"
+# What a host says of a part of its cluster is registered by the role that asks it.
+_ROLES = {
+    "amd_device_plugin": "gpu_device_plugin",
+    "intel_device_plugin": "gpu_device_plugin",
+}
+_REGISTERED = {LABELS: f"{LABELS}_plan"}
+_NO_FACT = (
+    "fleet_plan needs the fact gpu_node. Next step: run kubegpu.nodes.gpu_node_facts on the host "
+    "first."
+)
 _DRIVER = "nvidia_driver"
 _LICENCE = "nvidia_driver_licence"
 # Whether pods that use GPUs leave the node before its layout changes.
@@ -83,12 +105,17 @@ class ActionModule(ActionBase):
         self._digests: dict[str, str] = {}
         own = self._given["inventory_hostname"]
         result["changed"] = False
+        of_cluster = [part for part in options["parts"] or () if part in _OF_CLUSTER]
+        if of_cluster:
+            (part,) = of_cluster
+            try:
+                return {**result, **self._of_cluster(part, options)}
+            except InputError as error:
+                told = failure(error)
+                raise AnsibleActionFail(told["msg"], result=told) from None
         if options["hosts"] is None:
             if facts(self._given) is None:
-                raise AnsibleError(
-                    "fleet_plan needs the fact gpu_node. Next step: run "
-                    "kubegpu.nodes.gpu_node_facts on the host first."
-                )
+                raise AnsibleError(_NO_FACT)
             planned = self._plan(own, self._given, options["parts"], plans(self._given))
             result["plans"] = {own: planned}
             return result
@@ -99,6 +126,47 @@ class ActionModule(ActionBase):
             if facts(every) is not None:
                 result["plans"][host] = self._plan(host, every, options["parts"], {})
         return result
+
+    def _of_cluster(self, part: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what this host says of a part of its cluster, or the plan of the part."""
+        cluster = importlib.import_module(_CLUSTER)
+        own = self._given["inventory_hostname"]
+        if options["hosts"] is None:
+            row = self._own_row(cluster, part, options["state"])
+            if row is not None:
+                return {"plans": {own: {part: row}}}
+            namespace = str(self._templar.template(self._given.get(f"{part}_namespace")) or "")
+            return {"plan": cluster.plan_teardown(part, namespace, self._cluster)}
+        registered, rows = _REGISTERED.get(part) or f"__{_ROLES.get(part, part)}_host", {}
+        for host in options["hosts"]:
+            # A host that failed before it said something is left out.
+            variables = self._given["hostvars"].raw_get(host)
+            said = (variables.get(registered) or {}).get("plans") or {}
+            node, row = facts(variables), (said.get(host) or {}).get(part)
+            if node is not None and row is not None:
+                rows[host] = {**row, "gpu_node": node}
+        first = rows.get(own) or next(iter(rows.values()), {})
+        return {"plan": cluster.plan_cluster(part, first, rows, self._cluster)}
+
+    def _own_row(self, cluster: Any, part: str, state: str) -> dict[str, Any] | None:
+        names = cluster.variables_of_cluster(part) & self._given.keys()
+        values = {
+            # Results are no templates, and those of a cluster are large.
+            name: self._given[name]
+            if name.endswith("_result")
+            else self._templar.template(self._given[name])
+            for name in names
+        }
+        host = self._given["inventory_hostname"]
+        values[FLEET] = connected(values.get(FLEET), self._given["hostvars"], host)
+        run = self._run(host, self._given)
+        node = facts(self._given)
+        if node is None:
+            raise AnsibleError(_NO_FACT)
+        planned = plans(self._given)
+        make = cluster.host_row if state == "present" else cluster.removed_row
+        row: dict[str, Any] | None = make(part, host, Node(node, values, run, planned, ()))
+        return row
 
     def _plan(
         self,

@@ -15,7 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_action i
     ControllerAction,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._connection import (
-    is_connection,
+    FLEET,
     public,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
@@ -90,8 +90,8 @@ class ActionModule(ControllerAction):
             read.append(hosts.paths(host, names[host], values))
             for name in every.keys() & values.keys():
                 every[name].append(values[name])
-            of_clusters = {name: public(values[name]) for name in values if is_connection(name)}
-            connections.update({host: of_clusters} if of_clusters else {})
+            if FLEET in values:
+                connections[host] = {FLEET: public(values[FLEET])}
             if SERIAL in values:
                 serials[host] = values[SERIAL]
             found = hosts.wrong(values)

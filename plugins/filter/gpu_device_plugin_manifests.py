@@ -30,7 +30,7 @@ options:
     choices: [amd, intel]
     required: true
 seealso:
-  - plugin: kubegpu.nodes.gpu_device_plugin_plan
+  - plugin: kubegpu.nodes.gpu_plan
     plugin_type: filter
 """
 

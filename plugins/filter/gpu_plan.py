@@ -18,7 +18,7 @@ description:
     C(action) is V(refuse), and not an error.
   - The parts that O(parts) names are planned together. The container toolkit, for example, is
     planned for the driver that the plan of the driver loads.
-positional: _input, variables, parts
+positional: _input, variables, parts, cluster
 options:
   _input:
     description: The fact C(gpu_node).
@@ -35,7 +35,14 @@ options:
     type: list
     elements: str
     choices: [nvidia_driver, nvidia_mig, cuda_toolkit, nvidia_container_toolkit, amd_driver,
-      amd_container_toolkit]
+      amd_container_toolkit, nvidia_dra_driver, nvidia_device_plugin, amd_device_plugin,
+      intel_device_plugin, gpu_monitoring]
+  cluster:
+    description: The result of M(kubegpu.nodes.gpu_cluster_info), for a part that a cluster has
+      once, such as C(gpu_monitoring). Such a part is planned for this node alone, or for no node if
+      the fact is empty; its plan has the objects.
+    type: dict
+    default: {}
 seealso:
   - plugin: kubegpu.nodes.nvidia_driver_plan
     plugin_type: filter
@@ -58,6 +65,15 @@ EXAMPLES = r"""
       {{ (ansible_facts['gpu_node']
           | kubegpu.nodes.gpu_plan({'cuda_toolkit_versions': ['12.9', '13.0']},
                                    parts=['cuda_toolkit'])).cuda_toolkit.reasons }}
+
+- name: Write alert rules for a Prometheus that is set up by other means
+  ansible.builtin.copy:
+    content: "{{ plans.gpu_monitoring.rules | to_nice_yaml }}"
+    dest: /etc/prometheus/rules/kubegpu.yml
+    mode: "0644"
+  vars:
+    asked: {gpu_monitoring_temperature: 85}
+    plans: "{{ {} | kubegpu.nodes.gpu_plan(asked, ['gpu_monitoring']) }}"
 """
 
 RETURN = r"""
@@ -80,21 +96,48 @@ def gpu_plan(
     gpu_node: Mapping[str, Any],
     variables: Mapping[str, Any] | None = None,
     parts: Sequence[str] | None = None,
+    cluster: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the plans of :func:`plan_node`."""
+    """Return the plans of :func:`plan_node`, and of :func:`plan_cluster`."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
     from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import plan_node
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import CLUSTER_PARTS
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import planned_parts
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._runs import this_run
 
-    check_call("gpu_plan", gpu_node, parts or (), PARTS)
     given = variables or {}
+    of_cluster = [part for part in parts or () if part in CLUSTER_PARTS]
+    if not of_cluster or gpu_node or len(of_cluster) < len(parts or ()):
+        check_call("gpu_plan", gpu_node, parts or (), (*PARTS, *CLUSTER_PARTS))
     if not isinstance(given, Mapping):
         raise AnsibleFilterError("gpu_plan: variables has to be a mapping of variables to values.")
     if parts is None:
         parts = planned_parts({**given, "ansible_facts": {"gpu_node": gpu_node}})
-    return plan_node(gpu_node, given, parts, this_run(__version__))
+    plans = plan_node(gpu_node, given, parts, this_run(__version__))
+    return {
+        **plans,
+        **{part: _of_cluster(part, gpu_node, given, cluster or {}) for part in of_cluster},
+    }
+
+
+def _of_cluster(
+    part: str, gpu_node: Mapping[str, Any], variables: Mapping[str, Any], cluster: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the plan of a part of a cluster, for this node if there is one."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster import (
+        host_row,
+        plan_cluster,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Node, Run
+
+    try:
+        row = host_row(part, "node", Node(gpu_node, variables, Run(), {}, ()))
+    except InputError as error:
+        raise AnsibleFilterError(f"gpu_plan: {error}") from error
+    rows = {"node": {**row, "gpu_node": gpu_node}} if gpu_node else {}
+    return dict(plan_cluster(part, row, rows, cluster))
 
 
 class FilterModule:

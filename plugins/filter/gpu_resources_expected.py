@@ -44,7 +44,7 @@ options:
     type: bool
     default: false
 seealso:
-  - plugin: kubegpu.nodes.nvidia_device_plugin_plan
+  - plugin: kubegpu.nodes.gpu_plan
     plugin_type: filter
 """
 

@@ -25,16 +25,24 @@ options:
     elements: str
   parts:
     description: The names of the roles whose parts are planned together. If it is not given, those
-      that apply to each host.
+      that apply to each host. A part that a cluster has once, such as C(nvidia_device_plugin), is
+      named alone. Without O(hosts) the result is then what this host says of it, which its role
+      registers; with them, the plan of the part for the hosts that said something.
     type: list
     elements: str
     choices: [nvidia_driver, nvidia_mig, cuda_toolkit, nvidia_container_toolkit, amd_driver,
-      amd_container_toolkit]
+      amd_container_toolkit, gpu_node_labels, nvidia_dra_driver, nvidia_device_plugin,
+      amd_device_plugin, intel_device_plugin, gpu_monitoring]
   cluster:
     description: The result of M(kubegpu.nodes.gpu_cluster_info) for the hosts. Pods that use GPUs
       are a reason to refuse a MIG layout that interrupts them.
     type: dict
     default: {}
+  state:
+    description: Whether a part of a cluster is there or removed.
+    type: str
+    choices: [present, absent]
+    default: present
 attributes:
   check_mode:
     description: Does the same in check mode.
@@ -60,6 +68,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+plan:
+  description: The plan of a part of the cluster, which its role publishes.
+  returned: if O(hosts) are given, or O(state=absent), for a part that a cluster has once
+  type: dict
 plans:
   description: By host and role, what P(kubegpu.nodes.gpu_plan#filter) returns. What is wrong with a
     host, such as a variable without a value, is a plan that refuses it.

@@ -2,13 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The connection to a cluster: its variables are merged, and fixed before any node is read. Pure.
+"""The connection to a cluster: its variable, fixed before any node is read, and what modules get.
 
 This file imports little, because each process that runs a filter imports it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,14 +21,20 @@ FLEET = "kubegpu_kube"
 REGISTERED = "__kubegpu_variables"
 _KEYS: Mapping[str, Mapping[str, Any]] = PLAYBOOK_VARIABLES[FLEET]["options"]
 _SECRET = frozenset(key for key, one in _KEYS.items() if one.get("no_log"))
+#: The options of the modules, which are those of ``kubernetes.core``.
+_OPTIONS: Mapping[str, str] = {
+    "kubeconfig": "kubeconfig",
+    "context": "context",
+    "host": "host",
+    "token": "api_key",
+    "ca_file": "ca_cert",
+    "client_cert": "client_cert",
+    "client_key": "client_key",
+}
+_CERTIFICATE = ("client_cert", "client_key")
 _DEFAULTS = {**dict.fromkeys(_KEYS, ""), "delegate": "localhost"}
 
 Variables = Mapping[str, Any]
-
-
-def is_connection(name: str) -> bool:
-    """Return whether a variable, of the fleet or of a role, has a connection to a cluster."""
-    return name.endswith("_kube")
 
 
 def public(value: object) -> dict[str, Any]:
@@ -48,26 +55,48 @@ def fixed(name: str, variables: Variables) -> Mapping[str, Any] | None:
     return found
 
 
-def merged(given: Mapping[str, Any], variables: Variables) -> dict[str, Any]:
-    """Return the connection of a role: a later mapping replaces keys of those before it.
+def connected(given: Any, hostvars: Mapping[str, Variables], host: str) -> dict[str, Any]:
+    """Return the connection of a host's task: its keys, and what the modules are given.
 
-    A variable of the host itself is what it was before any node was read, but for its token: facts
-    of a node could change it since, also by a template of it. One that the play, an include or the
-    role's caller sets is taken as it is.
+    The variable of the host itself is what it was before any node was read, but for its token:
+    facts of a node could change it since, also by a template of it. One that the play, an include
+    or the caller of a role sets is taken as it is.
 
-    :param given: the mappings by the names of their variables, as the task has them.
-    :param variables: the host's own variables, without those of the play.
+    :param given: ``kubegpu_kube`` as the task has it.
     :raises InputError: the host has facts with names of variables.
     """
-    host = str(variables.get("inventory_hostname", "The host"))
-    found = refusal(host, variables.get("ansible_facts"))
+    variables: Variables = {}
+    if host in hostvars:
+        variables = hostvars[host]
+    found = refusal(host or "The host", variables.get("ansible_facts"))
     if found is not None:
         raise found
-    result: dict[str, Any] = dict(_DEFAULTS)
-    for name, value in given.items():
-        mapping = value if isinstance(value, Mapping) else {}
-        before = fixed(name, variables)
-        if before is not None and mapping == variables.get(name):
-            mapping = {**before, **{key: mapping[key] for key in _SECRET & mapping.keys()}}
-        result.update({key: one for key, one in mapping.items() if one is not None})
-    return result
+    mapping = given if isinstance(given, Mapping) else {}
+    before = fixed(FLEET, variables)
+    if before is not None and mapping == variables.get(FLEET):
+        mapping = {**before, **{key: mapping[key] for key in _SECRET & mapping.keys()}}
+    result = {**_DEFAULTS, **{key: one for key, one in mapping.items() if one is not None}}
+    options = {option: result[key] for key, option in _OPTIONS.items() if result[key]}
+    return {
+        **result,
+        "in_cluster": bool(result["kubeconfig"] or result["host"]),
+        "options": options,
+        # The environment can tell these modules not to verify TLS.
+        "core": {**options, "validate_certs": True},
+        # Helm takes no client certificate but that of a kubeconfig.
+        "helm": {
+            "validate_certs": True,
+            **{option: one for option, one in options.items() if option not in _CERTIFICATE},
+        },
+        "interpreter": _interpreter(str(result["delegate"]), hostvars),
+    }
+
+
+def _interpreter(delegate: str, hostvars: Mapping[str, Variables]) -> str:
+    """Return the Python that has the client: the controller's own, or what the delegate names."""
+    if delegate == "localhost":
+        return sys.executable
+    if delegate not in hostvars:
+        # It is refused by name (one_cluster).
+        return "auto"
+    return str(hostvars[delegate].get("ansible_python_interpreter", "auto"))

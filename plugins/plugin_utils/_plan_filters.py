@@ -32,27 +32,3 @@ def check_call(
         raise AnsibleFilterError(
             f"{name} does not know {', '.join(unknown)}. It knows {', '.join(sorted(known))}."
         )
-
-
-def with_facts(
-    name: str,
-    hosts: Mapping[str, Mapping[str, Any]],
-    facts: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Mapping[str, Any]]:
-    """Return the hosts with their facts.
-
-    :param name: the filter.
-    :param facts: the fact ``gpu_node`` by host, if it is not in ``hosts``.
-    :raises AnsibleFilterError: the fact of a host is missing.
-    """
-    complete = {
-        host: {"gpu_node": facts.get(host), **given} if host in facts else given
-        for host, given in hosts.items()
-    }
-    missing = [host for host, given in complete.items() if not given.get("gpu_node")]
-    if missing:
-        raise AnsibleFilterError(
-            f"{name} needs the fact gpu_node of {', '.join(missing)}. Next step: run "
-            "kubegpu.nodes.gpu_node_facts on the hosts first."
-        )
-    return complete

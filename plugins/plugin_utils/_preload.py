@@ -20,7 +20,11 @@ _FOR_PLANS: Mapping[str, Sequence[str]] = {
         "plugin_utils._progress",
     ),
     # Of the hosts of a cluster.
-    "not_failed": ("module_utils._labels.desired", "plugin_utils._deployed"),
+    "not_failed": (
+        "module_utils._labels.desired",
+        "module_utils._plan.cluster",
+        "plugin_utils._deployed",
+    ),
 }
 
 

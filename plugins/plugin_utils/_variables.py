@@ -155,6 +155,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """
     if foreign(name):
         return None
+    if name.endswith("_kube"):
+        # Some roles had a connection of their own.
+        return "kubegpu_kube"
     prefix = _prefix(name)
     near = [one for one in sorted(known) if one.startswith(prefix)]
     ends = {one.rpartition(".")[2]: one for one in near if "." in one}

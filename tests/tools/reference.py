@@ -61,7 +61,7 @@ _MARKUP = re.compile(r"\b[A-Z]\(([^)]*)\)")
 Value = TypeVar("Value")
 _CODE = re.compile(r"[a-z][a-z0-9_]+")
 # Keys of a role's mapping that is merged with the playbooks' one, which has the same keys.
-_MERGED = re.compile(r"^(?!kubegpu).*_(?:kube|proxy)\.")
+_MERGED = re.compile(r"^(?!kubegpu).*_proxy\.")
 # Characters of an example of a message.
 _LONGEST = 110
 

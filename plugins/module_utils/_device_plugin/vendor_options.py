@@ -20,7 +20,8 @@ from .objects import check_request, check_version
 from .vendor_types import AUTO, AmdRequest, IntelRequest
 
 _POLICIES = {"image_pull_policy": {"choices": ["IfNotPresent", "Always", "Never"]}}
-_SPECS = {
+#: Every option that ``read_request`` takes, by the vendor.
+OPTIONS = {
     "amd": argument_spec(
         AmdRequest,
         tolerations={"elements": "dict"},
@@ -34,7 +35,7 @@ _SPECS = {
         **_POLICIES,
     ),
 }
-VENDORS = tuple(_SPECS)
+VENDORS = tuple(OPTIONS)
 _DEVICE_ID = re.compile(r"0x[0-9a-f]{4}\Z")
 
 
@@ -45,9 +46,9 @@ def read_request(vendor: str, options: Mapping[str, Any]) -> AmdRequest | IntelR
     :param options: by the role's names without its prefix; missing ones have their default.
     :raises InputError: the vendor or an option is unknown, or a value is invalid.
     """
-    if vendor not in _SPECS:
+    if vendor not in OPTIONS:
         raise InputError(f"The vendor is {vendor!r}, and has to be one of {', '.join(VENDORS)}.")
-    spec, prefix = _SPECS[vendor], role_prefix(vendor)
+    spec, prefix = OPTIONS[vendor], role_prefix(vendor)
     unknown = sorted(set(options) - set(spec))
     if unknown:
         raise InputError(

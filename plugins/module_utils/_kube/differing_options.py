@@ -34,11 +34,16 @@ def differing_options(
             if other.get(option) != options.get(option):
                 found.append(
                     Refusal(
-                        f"{prefix}{option} differs between {first} and {name}, and {what} is one "
-                        "for the whole cluster",
+                        f"{_variable(prefix, option)} differs between {first} and {name}, and "
+                        f"{what} is one for the whole cluster",
                         f"Set it for all hosts of the cluster alike. {exception}",
                         f"{first}: {options.get(option)!r}; {name}: {other.get(option)!r}",
                     )
                 )
                 break
     return found
+
+
+def _variable(prefix: str, option: str) -> str:
+    """Return the name of a variable; some are not of the role."""
+    return option if option.startswith("kubegpu_") else f"{prefix}{option}"

@@ -86,7 +86,7 @@ def _plan(name: str, node: Node, wrong: Mapping[str, InputError]) -> Plan:
             return {}
         if error is not None:
             raise error
-        return part.plan(node, _options(name, part.arguments.keys() - set(part.internal), node))
+        return part.plan(node, options_of(name, part.arguments.keys() - set(part.internal), node))
     except InputError as refusal:
         return part.refused(refusal)
     except KeyError as missing:
@@ -94,7 +94,7 @@ def _plan(name: str, node: Node, wrong: Mapping[str, InputError]) -> Plan:
         return part.refused(InputError(cause.format(missing), next_step=step))
 
 
-def _options(part: str, names: Collection[str], node: Node) -> dict[str, Any]:
+def options_of(part: str, names: Collection[str], node: Node) -> dict[str, Any]:
     """Return the options that variables of the role set, with the keys of its mappings."""
     found = {}
     for option in names:

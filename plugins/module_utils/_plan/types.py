@@ -13,6 +13,17 @@ from typing import Any
 from .._core.errors import InputError
 from .._core.options import Spec
 
+#: The parts that a cluster has once (``cluster.py``), which is imported for them only.
+CLUSTER_PARTS = (
+    "nvidia_dra_driver",
+    "nvidia_device_plugin",
+    "amd_device_plugin",
+    "intel_device_plugin",
+    "gpu_monitoring",
+)
+#: The labels of its nodes, which one call applies.
+LABELS = "gpu_node_labels"
+
 Facts = Mapping[str, Any]
 Plan = Mapping[str, Any]
 

@@ -348,7 +348,7 @@ def test_the_shipped_rights_are_enough_and_the_namespace_stays_the_admins(cluste
     rights.apply(cluster, *PARTS)
     try:
         path = rights.kubeconfig(cluster, tmp_path / "limited")
-        limited = {"nvidia_device_plugin_kube": {"kubeconfig": path}}
+        limited = {"kubegpu_kube": {"kubeconfig": path}}
         requests = {
             **limited,
             "nvidia_device_plugin_configs": CONFIGS,

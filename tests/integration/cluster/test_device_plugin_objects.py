@@ -127,7 +127,7 @@ def test_the_offered_rights_are_enough_for_the_role_and_for_nothing_of_others(ap
         for what in (f"clusterrolebinding/{binding}", f"runtimeclass/{runtime_class}"):
             assert "forbidden" in api.kubectl("--as", ACCOUNT, "delete", what, check=False)
         options = {f"nvidia_device_plugin_{name}": value for name, value in WHOLE.items()}
-        kube = {"nvidia_device_plugin_kube": {"kubeconfig": limited}}
+        kube = {"kubegpu_kube": {"kubeconfig": limited}}
         done = play(**options, **kube)
         assert done.returncode == 0, done.stdout + done.stderr
         # Objects that are no longer requested, and teardown.

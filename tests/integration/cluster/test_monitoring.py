@@ -14,14 +14,12 @@ import json
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_monitoring_plan import (
-    gpu_monitoring_plan,
-)
 from tests.integration.fleet.playbooks import play
 from tests.integration.prometheus import pod_monitor_config, prometheus, query, wait_for
 from tests.testbed import calls, cluster_images
 from tests.testbed.fleet import chosen
 from tests.testbed.paths import BUILD
+from tests.unit.fixtures.plans import gpu_monitoring_plan
 
 pytestmark = pytest.mark.full(why="Prometheus, and the exporter on each kubelet")
 

@@ -162,7 +162,7 @@ def test_the_offered_rights_are_enough_for_the_role_and_for_nothing_of_others(ap
         assert "forbidden" in api.kubectl(
             "--as", ACCOUNT, "-n", "kubegpu", "delete", what, check=False
         )
-    kube = {"gpu_monitoring_kube": {"kubeconfig": limited}}
+    kube = {"kubegpu_kube": {"kubeconfig": limited}}
     for arguments, options in (
         (["--check"], {"gpu_monitoring_pod_labels": ["app"]}),
         ([], {"gpu_monitoring_pod_labels": ["app"]}),

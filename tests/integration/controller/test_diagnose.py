@@ -39,7 +39,7 @@ CASES = {
     ),
     "no cluster": (
         {"gpu_diagnose_pods": PODS},
-        ["has default/train-0, and neither kubegpu_kube nor gpu_diagnose_kube", "kubeconfig"],
+        ["has default/train-0, and kubegpu_kube names no cluster", "kubeconfig"],
     ),
     "an earlier result that is none": (
         {"gpu_diagnose_file": "broken.json"},
@@ -49,7 +49,7 @@ CASES = {
         {"gpu_diagnose_bundle_kib": 0}, [],
     ),
     "pods of a cluster": (
-        {"gpu_diagnose_pods": PODS, "gpu_diagnose_kube": {"kubeconfig": "/dev/null"}}, [],
+        {"gpu_diagnose_pods": PODS, "kubegpu_kube": {"kubeconfig": "/dev/null"}}, [],
     ),
 }  # fmt: skip
 

@@ -143,7 +143,7 @@ def test_a_late_fact_does_not_change_where_a_cluster_is_asked(tmp_path, monkeypa
     """The variable of the inventory is a template, and the fact has the name that it uses."""
     monkeypatch.setenv("ANSIBLE_INJECT_FACT_VARS", inject)
     nodes = Nodes(tmp_path)
-    merged = "({'kubegpu_kube': kubegpu_kube} | kubegpu.nodes.cluster_connection(hostvars['gpu1']))"
+    merged = "(kubegpu_kube | kubegpu.nodes.cluster_connection(hostvars, 'gpu1'))"
     shown = [
         "raw {{ kubegpu_kube.host }}",
         "host {{ CONNECTION.host }}",

@@ -16,9 +16,6 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_monitoring_plan import (
-    gpu_monitoring_plan,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.data import (
     TEXTFILE_DIRECTORIES,
 )
@@ -63,6 +60,7 @@ from tests.integration.prometheus import (
 )
 from tests.testbed.paths import HERE, REPOSITORY
 from tests.testbed.prometheus import programs
+from tests.unit.fixtures.plans import gpu_monitoring_plan
 
 pytestmark = pytest.mark.full(why="Debian's Prometheus is downloaded")
 

@@ -19,16 +19,7 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_monitoring_plan import (
-    gpu_monitoring_plan,
-)
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_node_labels import gpu_node_labels
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_plan import (
-    nvidia_device_plugin_plan,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_dra_driver_plan import (
-    nvidia_dra_driver_plan,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
@@ -58,6 +49,11 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import
 from tests.integration.plans import guides
 from tests.unit.fixtures.machines import Machine
 from tests.unit.fixtures.make_tree import make_machine
+from tests.unit.fixtures.plans import (
+    gpu_monitoring_plan,
+    nvidia_device_plugin_plan,
+    nvidia_dra_driver_plan,
+)
 from tests.unit.plugins.module_utils._labels.test_apply import StandinCluster
 
 TITLE = "Planned changes in Kubernetes"

@@ -54,11 +54,21 @@ def test_the_connection_is_a_default_of_each_module_by_its_name(role):
     assert keys == SPEAKERS[role] and keys <= modules and not others
 
 
-@pytest.mark.parametrize(
-    ("role", "name"),
-    [("gpu_kubernetes_objects", "connection"), ("nvidia_device_plugin", "helm_connection")],
-)
-def test_tls_is_verified_whatever_the_environment_says(role, name):
+@pytest.mark.parametrize("role", SPEAKERS)
+def test_the_connection_is_that_of_the_fleet(role):
     path = ROLES / role / "vars" / "main.yml"
     variables = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert variables[f"__{role}_{name}"]["validate_certs"] is True
+    assert variables[f"__{role}_kube"].startswith("{{ kubegpu_kube | default({}, true) | ")
+
+
+@pytest.mark.parametrize(
+    ("role", "module", "key"),
+    [
+        ("gpu_kubernetes_objects", "kubernetes.core.k8s", "core"),
+        ("nvidia_device_plugin", "kubernetes.core.helm", "helm"),
+    ],
+)
+def test_modules_of_kubernetes_core_have_options_that_verify_tls(role, module, key):
+    tasks = "".join(path.read_text() for path in (ROLES / role / "tasks").glob("*.yml"))
+    given = [line.strip() for line in tasks.splitlines() if line.strip().startswith(f"{module}: ")]
+    assert set(given) == {f'{module}: "{{{{ __{role}_kube.{key} }}}}"'}

@@ -20,6 +20,8 @@ from ansible.template import Templar, trust_as_template
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_acceptance import gpu_acceptance
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_node_labels import gpu_node_labels
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.marks import MARK
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster import host_row
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Node, Run
 from tests.unit.plugins.module_utils._acceptance.test_plan import PROGRAMS, facts
 
 ROLES = Path(__file__).parents[3] / "roles"
@@ -288,9 +290,7 @@ def test_a_lost_node_is_unreachable(in_a_loop):
 
 def test_the_node_is_marked_with_its_labels():
     def marked(gpu_node, **more):
-        host = Host(**{**IN_CLUSTER, **more})
-        host.facts["ansible_facts"] = {"gpu_node": gpu_node}
-        return host.evaluate("{{ __gpu_node_labels_this }}", roles=("gpu_node_labels",))
+        return host_row("gpu_node_labels", "gpu1", Node(gpu_node, more, Run(), {}, ()))
 
     plain = marked(facts())
     assert plain["taints"] == [] and plain["drop_taints"] == [] and plain["annotations"] == {}
@@ -307,14 +307,3 @@ def test_the_node_is_marked_with_its_labels():
     assert passed["labels"] == {**plain["labels"], MARK: "passed"}
     assert passed["taints"] == [] and passed["drop_taints"] == [MARK]
     assert [one["key"] for one in marked(facts(acceptance=done), **own)["taints"]] == ["gpu"]
-
-
-@pytest.mark.parametrize("name", ["nvidia_device_plugin", "gpu_monitoring", "nvidia_dra_driver"])
-def test_what_gives_out_gpus_runs_on_a_node_that_waits(name):
-    known = role(name)
-    (text,) = [one["tolerations"] for one in known.values() if isinstance(one, dict)
-               and "tolerations" in one]  # fmt: skip
-    host = Host()
-    before = host.evaluate(text, roles=(name,))
-    after = host.evaluate(text, roles=(name,), gpu_acceptance_required=True)
-    assert after == [*before, {"key": MARK, "operator": "Exists", "effect": "NoSchedule"}]

@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_node_labels import gpu_node_labels
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster import host_row
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Node, Run
 from tests.unit.fixtures.node_facts import P4, node
 
 ROOT = Path(__file__).parents[3]
@@ -105,15 +105,11 @@ def test_the_playbook_plan_predicts_with_the_layout_of_the_plan():
 @pytest.mark.parametrize(("devices", "mode"), [([], "disabled"), (PLAN["devices"], "enabled")])
 def test_labels_and_device_plugin_take_them(devices, mode):
     known = {"nvidia_mig_result": {"next_devices": devices}}
-    # The filter of a collection is not found here: its argument is, and the filter by Python.
-    written = load("roles/gpu_node_labels/vars/main.yml")["__gpu_node_labels_labels"]
-    (argument,) = re.findall(r"\bmig=(.+)\)\s*}}", written)
-    mig = template(trust_as_template(f"{{{{ {argument} }}}}"), "gpu_node_labels", **known)
-    labels = gpu_node_labels(FACTS, mig=mig)
+    node = Node(FACTS, known, Run(), {}, ())
+    labels = host_row("gpu_node_labels", "gpu1", node)["labels"]
     assert labels["kubegpu.nodes/mig"] == mode
     assert labels.get("kubegpu.nodes/mig.devices") == ("7" if devices else None)
-    text = trust_as_template("{{ __nvidia_device_plugin_this.mig }}")
-    assert template(text, "nvidia_device_plugin", **known) == devices
+    assert host_row("nvidia_device_plugin", "gpu1", node)["mig"] == devices
 
 
 @pytest.mark.parametrize("check", [True, False])

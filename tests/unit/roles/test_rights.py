@@ -16,9 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_monitoring_plan import (
-    gpu_monitoring_plan,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     manifests,
 )
@@ -26,6 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.objec
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
     read_request,
 )
+from tests.unit.fixtures.plans import gpu_monitoring_plan
 from tests.unit.fixtures.rights import (
     PART,
     allows,

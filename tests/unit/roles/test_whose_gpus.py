@@ -10,16 +10,15 @@ from pathlib import Path
 
 import kubernetes_validate
 import pytest
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_dra_driver_plan import (
-    nvidia_dra_driver_plan,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.snapshot import take_snapshot
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import plan
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster import (
+    host_row,
+    plan_cluster,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Node, Run
 from tests.unit.fixtures.cluster_objects import daemonset, node
 from tests.unit.fixtures.dra import (
     CLASSES,
@@ -30,24 +29,25 @@ from tests.unit.fixtures.dra import (
     group,
     resource_slice,
 )
+from tests.unit.fixtures.node_facts import node as facts
+from tests.unit.fixtures.plans import nvidia_dra_driver_plan
 from tests.unit.fixtures.rights import rights_of
 from tests.unit.fixtures.standin_cluster import StandinCluster
 
 ROLES = Path(__file__).parents[3] / "roles"
-ROLE = ROLES / "nvidia_device_plugin"
 OPERATOR = daemonset("gpu-operator", "gpu-operator", labels={},
                      image="nvcr.io/nvidia/gpu-operator:v26.7.0")  # fmt: skip
 
 
-def value(name, **variables):
-    """Return a variable of the role, where these are set."""
-    loader = DataLoader()
-    known = {}
-    for folder in ("defaults", "vars"):
-        path = str(ROLE / folder / "main.yml")
-        known.update(loader.load_from_file(path, trusted_as_template=True))
-    known.update(variables)
-    return Templar(loader, variables=known).template(trust_as_template("{{ " + name + " }}"))
+def planned(cluster, **variables):
+    """Return the plan of the role for a host with these variables."""
+    part = "nvidia_device_plugin"
+    row = host_row(part, "gpu1", Node(facts(), variables, Run(), {}, ()))
+    return plan_cluster(part, row, {"gpu1": {**row, "gpu_node": facts()}}, cluster)
+
+
+def others(cluster, **variables):
+    return planned(cluster, **variables)["others"]
 
 
 def seen(**objects):
@@ -67,12 +67,7 @@ def test_our_own_dra_driver_keeps_the_device_plugin_away_whatever_is_set():
     )
     assert cluster["foreign"] == []
     for beside in (False, True):
-        others = value(
-            "__nvidia_device_plugin_others_words",
-            __nvidia_device_plugin_cluster=cluster,
-            nvidia_device_plugin_beside_others=beside,
-        )
-        assert others == [
+        assert others(cluster, nvidia_device_plugin_beside_others=beside) == [
             "NVIDIA's DRA driver (DaemonSet kubegpu/kubegpu-nvidia-dra-driver-kubelet-plugin)"
         ]
     # Compute domains alone give out no GPU.
@@ -80,9 +75,7 @@ def test_our_own_dra_driver_keeps_the_device_plugin_away_whatever_is_set():
         {"gpus": False, "compute_domains": True}, {}, {"dra": {"served": ["v1"]}}
     )
     cluster = seen(daemonsets=of_kind(alone, "DaemonSet"))
-    assert (
-        value("__nvidia_device_plugin_others_words", __nvidia_device_plugin_cluster=cluster) == []
-    )
+    assert others(cluster) == []
 
 
 @pytest.mark.parametrize(
@@ -97,22 +90,18 @@ def test_our_own_dra_driver_keeps_the_device_plugin_away_whatever_is_set():
 )  # fmt: skip
 def test_beside_what_gives_out_gpus_nothing_is_deployed(objects, words):
     cluster = seen(**objects)
-    others = value("__nvidia_device_plugin_others_words", __nvidia_device_plugin_cluster=cluster)
-    assert others == [words]
-    made = plan({}, {}, others=others)
+    made = planned(cluster)
+    assert made["others"] == [words]
     assert (made["action"], made["objects"], made["absent"]) == ("leave", [], [])
-    (said,) = value("__nvidia_device_plugin_says", nvidia_device_plugin_plan=made)
+    (said,) = made["messages"]
     assert said.startswith(f"The cluster has {words}. It is left alone")
     assert "resources.gpus.enabled=false" in said
-    beside = {"nvidia_device_plugin_beside_others": True, "__nvidia_device_plugin_cluster": cluster}
-    assert value("__nvidia_device_plugin_others_words", **beside) == []
+    assert others(cluster, nvidia_device_plugin_beside_others=True) == []
 
 
 def test_compute_domains_alone_do_not_keep_the_plugin_away():
     cluster = seen(daemonsets=[driver_daemonset(gpus=False)], deviceclasses=CLASSES[3:])
-    assert (
-        value("__nvidia_device_plugin_others_words", __nvidia_device_plugin_cluster=cluster) == []
-    )
+    assert others(cluster) == []
 
 
 V1 = [

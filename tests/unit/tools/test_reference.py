@@ -37,7 +37,7 @@ def test_every_variable_of_the_playbooks_has_a_meaning():
 def test_a_variable_is_described_once():
     rows = re.findall(r"(?m)^\| `([\w.]+)` \|", reference.variables_page())
     assert len(rows) == len(set(rows)) > 300
-    assert not {"gpu_verify_kube.host", "nvidia_driver_proxy.http_proxy"} & set(rows)
+    assert not {"nvidia_driver_proxy.http_proxy"} & set(rows)
     assert {"kubegpu_kube.host", "nvidia_driver_enabled", "gpu_verify_all"} <= set(rows)
 
 

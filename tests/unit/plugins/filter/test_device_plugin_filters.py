@@ -15,20 +15,15 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_device_plugin_manifests import (
     gpu_device_plugin_manifests,
 )
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_device_plugin_plan import (
-    gpu_device_plugin_plan,
-)
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_resources_expected import (
     gpu_resources_expected,
 )
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_manifests import (
     nvidia_device_plugin_manifests,
 )
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_plan import (
-    nvidia_device_plugin_plan,
-)
 from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
 from tests.unit.fixtures.node_facts import P4, node
+from tests.unit.fixtures.plans import nvidia_device_plugin_plan
 
 #: The oldest and the newest Kubernetes that is supported.
 KUBERNETES = ("1.28", "1.37")
@@ -110,10 +105,6 @@ def test_a_wrong_option_of_amd_and_intel_is_named():
         gpu_device_plugin_manifests({"version": "latest"}, "amd")
     with pytest.raises(AnsibleFilterError, match="one of amd, intel"):
         gpu_device_plugin_manifests({}, "nvidia")
-    with pytest.raises(AnsibleFilterError, match="neither amd nor intel"):
-        gpu_device_plugin_plan({}, "nvidia", {})
-    with pytest.raises(AnsibleFilterError, match="gpu_node of a"):
-        gpu_device_plugin_plan({}, "amd", {"a": {}})
 
 
 @pytest.mark.parametrize("version", KUBERNETES)

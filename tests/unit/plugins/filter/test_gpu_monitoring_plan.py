@@ -11,9 +11,7 @@ import json
 import kubernetes_validate
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_monitoring_plan import (
-    gpu_monitoring_plan,
-)
+from tests.unit.fixtures.plans import gpu_monitoring_plan
 
 #: The oldest and the newest Kubernetes that is supported.
 KUBERNETES = ("1.28", "1.37")

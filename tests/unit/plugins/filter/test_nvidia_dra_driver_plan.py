@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The filter, and the claims of docs/dra.md against Kubernetes' own schemas."""
+"""The plan of the DRA driver, and the claims of docs/dra.md against Kubernetes' own schemas."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
-from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_dra_driver_plan import (
-    nvidia_dra_driver_plan,
-)
 from tests.tools.environments import REPOSITORY
 from tests.unit.fixtures.dra_cluster import release
 from tests.unit.fixtures.node_facts import node
+from tests.unit.fixtures.plans import nvidia_dra_driver_plan
 
 ENOUGH = {"kubernetes": "v1.34.2", "dra": {"served": ["v1"]}}
 #: The oldest and the newest release with schemas of each version.
@@ -48,8 +45,6 @@ def test_the_objects_alone_need_no_host():
 def test_facts_may_be_given_apart():
     made = nvidia_dra_driver_plan({}, {"gpu1": {"cdi": True}}, release("1.20"), {"gpu1": node()})
     assert made["action"] == "refuse" and made["nodes"]["gpu1"]["resources"] is None
-    with pytest.raises(AnsibleFilterError, match="needs the fact gpu_node of gpu1"):
-        nvidia_dra_driver_plan({}, {"gpu1": {}}, ENOUGH)
 
 
 def test_teardown_reads_the_objects_of_the_cluster():
