@@ -213,7 +213,7 @@ def _container_fault(
             f"{container.method} failed (exit status {result.rc}).",
             shorten(text),
             "See journalctl --unit containerd (or docker, crio) on the node, and start such a "
-            "container there manually.",
+            f"container there as root: {container.manual}",
         )
         return explain_one(text, otherwise, node, _SEEN)
     return _wrong_output(node, container, result.stdout, text)
