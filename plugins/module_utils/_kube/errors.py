@@ -271,8 +271,8 @@ def unreachable(server: Server, error: BaseException) -> KubeError:
         f"The API server {server.host} of {server.source} cannot be reached",
         evidence=shorten(_without_object(error)),
         next_step=f"{loopback}Check address and port, the network and firewall between here and "
-        "there, the proxy settings, and that the API server runs. It is asked from the host that the task "
-        "is delegated to.",
+        "there, the proxy settings, and that the API server runs. It is asked from the host that "
+        "the task is delegated to.",
         reason="Unreachable",
     )
 
