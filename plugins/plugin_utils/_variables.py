@@ -152,7 +152,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     A name that means the opposite is none, and for one of another role there is :func:`foreign`.
     A key of a mapping is found by itself too: ``nvidia_driver_key_url`` is near to
     ``nvidia_driver_repository.key_url``. If only the name of the mapping is similar, it is the
-    mapping: ``kubegpu_kubernetes`` is near to ``kubegpu_kube``.
+    mapping, not one of its keys.
     """
     if foreign(name):
         return None

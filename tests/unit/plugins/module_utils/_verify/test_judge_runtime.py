@@ -109,7 +109,7 @@ def test_a_container_that_fails_for_an_unknown_reason_has_a_command_to_try():
     said = replace(container(Result(1, "", "something new")), manual="docker run x nvidia-smi -L")
     result = fault("runtime", what=state(runtimes=(runtime(said),)))
     assert result.code == "container_failed"
-    assert result.next_step.endswith("there as root: docker run x nvidia-smi -L")
+    assert "on the node as root (docker run x nvidia-smi -L), and see" in result.next_step
 
 
 def test_a_container_that_does_not_end():
