@@ -151,7 +151,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
     A name that means the opposite is none, and for one of another role there is :func:`foreign`.
     A key of a mapping is found by itself too: ``nvidia_driver_key_url`` is near to
-    ``nvidia_driver_repository.key_url``.
+    ``nvidia_driver_repository.key_url``. If only the name of the mapping is similar, it is the
+    mapping, not one of its keys.
     """
     if foreign(name):
         return None
@@ -163,7 +164,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     ends = {one.rpartition(".")[2]: one for one in near if "." in one}
     ends.update({one[len(prefix) :]: one for one in near})
     close = most_similar(name[len(prefix) :], ends, _MIN_SIMILARITY)
-    return None if close is None else ends[close]
+    if close is None:
+        return None
+    mapping, dot, key = ends[close].partition(".")
+    if dot and name.startswith(mapping):
+        rest = name[len(mapping) :].lstrip("_")
+        return ends[close] if most_similar(rest, [key], _MIN_SIMILARITY) else mapping
+    return ends[close]
 
 
 def _prefix(name: str) -> str:

@@ -220,3 +220,34 @@ def test_findings_stand_on_their_own_page_alone(page: str) -> None:
 def test_the_licence_is_found_by_both_spellings(page: str) -> None:
     text = (REPOSITORY / page).read_text(encoding="utf-8").partition("SPDX")[2]
     assert re.search(r"\blicence\b", text) and re.search(r"\(license\)", text)
+
+
+def commands(text: str) -> list[str]:
+    """Return the blocks of a page that are commands, without here-documents."""
+    blocks = re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if not re.search(r"^-{3,}", block, re.MULTILINE)]
+
+
+def unpastable(block: str) -> list[str]:
+    """Return why a block cannot be pasted as a whole: what reads the next line, or two ways."""
+    reasons = {
+        r"^(?!.*-y)(sudo )?(apt|apt-get|dnf) .*install": "asks, and takes the next line as answer",
+        r"> inventory$(.|\n)*> inventory$": "the second way replaces the first one",
+        r"# *or\b": "two ways in one block",
+        r"^ssh-keygen|^ssh-copy-id": "asks, and takes the next line as answer",
+    }
+    return [why for pattern, why in reasons.items() if re.search(pattern, block, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/start-machine.md", "docs/start-cluster.md"])
+def test_the_blocks_of_the_start_pages_can_be_pasted(page: str) -> None:
+    blocks = commands((REPOSITORY / page).read_text(encoding="utf-8"))
+    assert len(blocks) > 1
+    assert not {block: unpastable(block) for block in blocks if unpastable(block)}
+
+
+def test_a_block_that_cannot_be_pasted_would_be_seen() -> None:
+    assert unpastable("sudo apt update && sudo apt install python3-venv\npython3 -m venv x\n")
+    assert unpastable("echo a > inventory\necho b > inventory\n")
+    assert unpastable("install ./nodes\nbuild ./nodes    # or a tarball\n")
+    assert not unpastable("sudo apt update && sudo apt install -y python3-venv\n")

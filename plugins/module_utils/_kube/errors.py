@@ -28,6 +28,7 @@ _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PR
 # Of urllib3, which compares the names itself where it is given one.
 _OF_URLLIB3 = "CertificateError"
 _LONGEST_EVIDENCE = 600
+_LOOPBACK = re.compile(r"https?://(?:127\.|localhost(?:[:/]|$)|\[::1\])", re.I)
 
 
 @dataclass(frozen=True)
@@ -258,12 +259,18 @@ def field_conflicts(data: Mapping[str, Any]) -> tuple[FieldConflict, ...]:
 
 def unreachable(server: Server, error: BaseException) -> KubeError:
     """Return the error for a connection that did not come about."""
+    loopback = (
+        f"{server.host} is the machine itself that sends the request: if the API server runs on "
+        "another one, replace the address by that of the server. "
+        if _LOOPBACK.match(server.host)
+        else ""
+    )
     return KubeError(
         f"The API server {server.host} of {server.source} cannot be reached",
         evidence=shorten(_without_object(error)),
-        next_step="Check address and port, the network and firewall between here and there, the "
-        "proxy settings, and that the API server runs. It is asked from the host that the task "
-        "is delegated to.",
+        next_step=f"{loopback}Check address and port, the network and firewall between here and "
+        "there, the proxy settings, and that the API server runs. It is asked from the host that "
+        "the task is delegated to.",
         reason="Unreachable",
     )
 

@@ -195,7 +195,7 @@ class Labeller:
             refused=refused,
             feature_discovery=discovery,
             left_out=sorted(left_out),
-            warnings=build_warnings(matches, unknown, not_ready),
+            warnings=build_warnings(matches, unknown, not_ready, self._dry_run),
             before=changes.before,
             after=changes.after,
         )

@@ -61,16 +61,25 @@ class Result:
 
 
 def build_warnings(
-    matches: Sequence[Match], unknown: Sequence[str], not_ready: Sequence[str]
+    matches: Sequence[Match], unknown: Sequence[str], not_ready: Sequence[str], check: bool
 ) -> list[str]:
+    """Return what to warn of: hosts that are not nodes, and nodes that are not ready.
+
+    :param check: whether nothing is changed (check mode).
+    """
     warnings = [found.note for found in matches if found.note]
     if unknown:
         warnings.append(
             "These hosts are not nodes of the cluster, by machine id or name: "
-            f"{join_names(unknown)}. The others were done."
+            f"{join_names(unknown)}. The others "
+            f"{'would be' if check else 'were'} labelled. Next step: join them to the cluster, or "
+            "set gpu_node_labels_node_name to the name that kubectl get nodes shows."
         )
     if not_ready:
-        warnings.append(f"These nodes are not ready: {join_names(not_ready)}. They were labelled.")
+        warnings.append(
+            f"These nodes are not ready: {join_names(not_ready)}. They "
+            f"{'would be' if check else 'were'} labelled."
+        )
     return warnings
 
 

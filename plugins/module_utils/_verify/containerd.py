@@ -9,7 +9,9 @@ that Kubernetes has already is used from the namespace ``k8s.io``.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._containerd.distributions import PLAIN, ctr_command, find_distribution
@@ -17,7 +19,7 @@ from .._core.finding import Finding
 from .._host.command import Result
 from .._known_faults.explain import explain_one
 from .._runtime.cri import read_status
-from .containers import NAME, QUICK, RUNC_SHIM, ContainerTests, Image
+from .containers import ALL_GPUS, NAME, QUICK, RUNC_SHIM, SMI, ContainerTests, Image
 from .types import ContainerRun, RuntimeState
 
 _KUBERNETES = "k8s.io"
@@ -143,7 +145,17 @@ class ContainerdProbe:
             argv += [*image.arguments, name, *command]
             result = tests.run([*self._ctr_start(image.namespace), *argv])
             self._remove_container(image.namespace, name)
-            yield tests.finished(method, image, command, devices, counts_gpus, result)
+            finished = tests.finished(method, image, command, devices, counts_gpus, result)
+            yield replace(finished, manual=self._manual(program, shim))
+
+    def _manual(self, program: str, shim: str) -> str:
+        """Return the commands that start a container with the GPUs in an image of Ubuntu."""
+        ctr, name = self._ctr_start("default"), "docker.io/library/ubuntu:24.04"
+        runtime = [] if shim == RUNC_SHIM else ["--runtime", shim]
+        variables = ["--env", ALL_GPUS, "--env", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"]
+        argv = ["run", "--rm", "--runc-binary", program, *runtime, *variables, name, "gpu-test"]
+        pull = shlex.join([*ctr, "image", "pull", name])
+        return f"{pull} && {shlex.join([*ctr, *argv, *SMI])}"
 
     def _image(self, command: Sequence[str]) -> Image:
         if self._options.archive:

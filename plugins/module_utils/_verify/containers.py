@@ -27,7 +27,8 @@ NAME = "kubegpu-verify"
 RUNC_SHIM = "io.containerd.runc.v2"
 # Seconds for a command that only reads.
 QUICK = 20
-_SMI = ("nvidia-smi", "-L")
+SMI = ("nvidia-smi", "-L")
+ALL_GPUS = "NVIDIA_VISIBLE_DEVICES=all"
 # The loader's search path in a root file system that has no ld.so.cache.
 _LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib"
 _LOADER_FILES = ("/etc/debian_version", "/etc/ld.so.conf")
@@ -91,9 +92,9 @@ class ContainerTests:
             return options.command, False
         if not self._bare:
             # With ``expect`` the image runs its own command.
-            return ((), False) if options.expect else (_SMI, True)
+            return ((), False) if options.expect else (SMI, True)
         if node["nvml"] and self.dependencies.reader.exists("/usr/bin/nvidia-smi"):
-            return _SMI, True
+            return SMI, True
         return ("/bin/true",), False
 
     def own_root(

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._core.errors import KubegpuError
 from .._core.finding import Finding
 from .._core.versions import version_numbers
 from .._host.command import Result
-from .containers import NAME, QUICK, ContainerTests, Image
+from .containers import ALL_GPUS, NAME, QUICK, SMI, ContainerTests, Image
 from .types import ContainerRun, RuntimeState
 
 _LABEL = "kubegpu.nodes=verify"
@@ -98,7 +100,10 @@ class DockerProbe:
                 result = tests.run(["docker", *argv])
                 if not result.ok:
                     self._docker("rm", "--force", "--volumes", name)
-                yield tests.finished(method, image, command, devices, counts_gpus, result)
+                finished = tests.finished(method, image, command, devices, counts_gpus, result)
+                visible = [] if flags[0] == "--gpus" else ["--env", ALL_GPUS]
+                manual = ["docker", "run", "--rm", *flags, *visible, "ubuntu:24.04", *SMI]
+                yield replace(finished, manual=shlex.join(manual))
 
     def _image(self, command: Sequence[str]) -> Image:
         if self._docker("--version").rc == 127:

@@ -212,8 +212,8 @@ def _container_fault(
             "container_failed",
             f"{container.method} failed (exit status {result.rc}).",
             shorten(text),
-            "See journalctl --unit containerd (or docker, crio) on the node, and start such a "
-            "container there manually.",
+            f"Start such a container on the node as root ({container.manual}), and see "
+            "journalctl --unit containerd (or docker, crio) there.",
         )
         return explain_one(text, otherwise, node, _SEEN)
     return _wrong_output(node, container, result.stdout, text)

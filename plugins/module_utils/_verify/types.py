@@ -54,6 +54,7 @@ class ContainerRun:
     :param expect: regular expression that its output must match; empty matches anything.
     :param result: exit status and output; None if it was not started.
     :param skipped: why it was not started.
+    :param manual: a command that starts such a container manually, as root.
     """
 
     method: str
@@ -65,6 +66,7 @@ class ContainerRun:
     expect: str = ""
     result: Result | None = None
     skipped: Finding | None = None
+    manual: str = ""
 
 
 @dataclass(frozen=True)

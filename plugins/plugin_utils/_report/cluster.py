@@ -13,6 +13,10 @@ from typing import Any
 # run of the API server changes any of its objects.
 Deployment = tuple[str, Mapping[str, Any], bool]
 _WITHOUT = "labels: remove those of this collection"
+_NOT_A_NODE = (
+    "no node has its machine id or its name: join it, or set gpu_node_labels_node_name to the name "
+    "that kubectl get nodes shows"
+)
 _OURS = "this collection set it up"
 _ABSENT = "the cluster has none of this collection"
 
@@ -114,7 +118,7 @@ def _needed(one: Mapping[str, Any]) -> tuple[str, str]:
 
 def _steps(key: str, node: Mapping[str, Any], unknown: set[str]) -> list[tuple[str, str]]:
     if key in unknown:
-        return [("none: not in the cluster", "no node has its machine id or its name")]
+        return [("none: not in the cluster", _NOT_A_NODE)]
     if not node.get("changed"):
         return []
     wanted = {**(node.get("labels") or {}), **(node.get("annotations") or {})}

@@ -62,10 +62,11 @@ def decide_loading(wanted: bool, state: ModuleState, reboot: Mapping[str, Any]) 
             "again, or reboot.",
         )
     if state.nouveau:
+        users = "1 user" if state.nouveau == 1 else f"{state.nouveau} users"
         return Loading(
             False,
-            f"{state.kernel_driver} is loaded and in use ({state.nouveau} users, usually "
-            "the console): the next boot comes without it.",
+            f"{state.kernel_driver} is loaded and in use ({users}, usually the console): the next "
+            "boot comes without it.",
         )
     return Loading(True)
 

@@ -110,6 +110,7 @@ def test_variables_of_the_examples_are_known():
         ("kubegpu_serials", "kubegpu_serial"),
         # As the connection's, the proxies' and the repositories' variables were called before.
         ("kubegpu_kubeconfig", "kubegpu_kube.kubeconfig"),
+        ("kubegpu_kubernetes", "kubegpu_kube"),
         ("kubegpu_kube_host", "kubegpu_kube.host"),
         ("kubegpu_https_proxy", "kubegpu_proxy.https_proxy"),
         ("gpu_verify_kube", "kubegpu_kube"),

@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.objects import identity
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import (
@@ -15,6 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan 
 from tests.unit.fixtures.device_plugin import device, with_devices
 from tests.unit.fixtures.node_facts import P4, node
 
+ROOT = Path(__file__).parents[5]
 SLICING = {"sharing": {"timeSlicing": {"resources": [{"name": "gpu", "replicas": 4}]}}}
 MPS = {"sharing": {"mps": {"resources": [{"name": "gpu", "replicas": 20}]}}}
 OURS = {"app.kubernetes.io/managed-by": "kubegpu.nodes"}
@@ -154,6 +159,23 @@ def test_s15_a_layout_that_is_not_made_yet_is_what_counts():
     assert made["expected"]["a"]["resources"] == {"nvidia.com/gpu": 14}
     made = plan({"mig_strategy": "mixed"}, {"a": {**one, "mig": planned[:1]}})
     assert made["expected"]["a"]["resources"] == {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 7}
+
+
+def test_the_example_of_the_page_has_shared_partitioned_and_whole_gpus():
+    text = (ROOT / "docs" / "device-plugin.md").read_text(encoding="utf-8")
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    shared = next(block for block in blocks if "nvidia_device_plugin_configs" in block)
+    training = next(block for block in blocks if "nvidia_mig_config" in block)
+    configs = shared["nvidia_device_plugin_configs"]
+    seven = {"address": "0000:01:00.0", "mig_mode": "enabled", "mig_devices": ["1g.10gb"] * 7}
+    mig = {**host(training["nvidia_device_plugin_config"]), "mig": [seven]}
+    mig["gpu_node"] = with_devices({**device(), "address": "0000:01:00.0"})
+    hosts = {"notebooks": host("shared4"), "training": mig, "serving": host()}
+    made = plan({"configs": configs}, hosts)
+    assert made["action"] == "apply" and made["refusals"] == []
+    offered = {name: one["resources"] for name, one in made["expected"].items()}
+    assert offered["training"] == {"nvidia.com/mig-1g.10gb": 7}
+    assert offered["notebooks"] == {"nvidia.com/gpu": 4 * offered["serving"]["nvidia.com/gpu"]}
 
 
 def test_s15_nodes_share_as_they_chose():

@@ -209,6 +209,17 @@ def test_a_server_without_tls_has_a_reason_that_is_known():
 def test_an_address_of_an_object_is_not_shown():
     error = unreachable(SERVER, OSError("<urllib3.Connection object at 0x7f00>: refused"))
     assert error.evidence == "refused"
+    assert error.next_step.startswith("Check address and port")
+
+
+@pytest.mark.parametrize(
+    "host", ["https://127.0.0.1:6443", "http://localhost:8080", "https://[::1]:6443"]
+)
+def test_a_loopback_address_is_the_machine_that_asks(host):
+    error = unreachable(Server(host), ConnectionRefusedError("Connection refused"))
+    assert error.next_step.startswith(f"{host} is the machine itself that sends the request")
+    other = unreachable(Server("https://localhost.example.com:6443"), OSError("refused"))
+    assert other.next_step.startswith("Check address and port")
 
 
 @pytest.mark.parametrize(

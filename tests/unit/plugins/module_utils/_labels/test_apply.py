@@ -199,6 +199,19 @@ def test_a_host_that_is_no_node_is_warned_of():
     result = run(StandinCluster("n1"), {"n1": {"labels": {"a": "1"}}, "n9": {"labels": {"a": "1"}}})
     [warning] = [text for text in result.warnings if "not nodes of the cluster" in text]
     assert "n9" in warning and result.unknown == ["n9"]
+    assert "Next step: " in warning and "set gpu_node_labels_node_name" in warning
+
+
+@pytest.mark.parametrize(
+    ("dry_run", "words"), [(False, "were labelled"), (True, "would be labelled")]
+)
+def test_what_was_labelled_in_check_mode_would_be(dry_run, words):
+    cluster = StandinCluster("n1")
+    cluster.nodes["n1"]["status"] = {"conditions": [{"type": "Ready", "status": "False"}]}
+    asked = {"n1": {"labels": {"a": "1"}}, "n9": {"labels": {"a": "1"}}}
+    unknown, not_ready = run(cluster, asked, dry_run).warnings
+    assert f"The others {words}." in unknown
+    assert not_ready == f"These nodes are not ready: n1. They {words}."
 
 
 def with_id(machine_id):

@@ -80,6 +80,18 @@ def test_the_containerd_of_a_distribution_is_asked_where_it_is(tmp_path, distrib
     assert run.matching(f"^{distribution.crictl} --runtime-endpoint=unix://{distribution.socket} ")
 
 
+def test_a_container_that_failed_has_its_commands_to_try(tmp_path):
+    probe, _run = collector(tmp_path)
+    (started,) = runtimes(probe, facts())["containerd"].containers
+    ctr = "ctr --address /run/containerd/containerd.sock --namespace default"
+    assert started.manual == (
+        f"{ctr} image pull docker.io/library/ubuntu:24.04 && {ctr} run --rm --runc-binary "
+        "/usr/bin/nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=all --env "
+        "NVIDIA_DRIVER_CAPABILITIES=compute,utility docker.io/library/ubuntu:24.04 gpu-test "
+        "nvidia-smi -L"
+    )
+
+
 def test_a_socket_that_is_given_wins_over_the_distributions(tmp_path):
     root = tmp_path / "root"
     write(root, f"{DISTRIBUTIONS[1].markers[0]}/x")

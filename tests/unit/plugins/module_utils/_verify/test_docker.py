@@ -23,6 +23,16 @@ def test_an_old_docker_is_not_asked_for_gpus(tmp_path):
     assert run.matching("docker run") and not run.matching("--gpus")
 
 
+def test_a_container_that_failed_has_its_command_to_try(tmp_path):
+    probe, _run = collector(tmp_path)
+    by_runtime, by_flag = runtimes(probe, facts())["docker"].containers
+    assert by_runtime.manual == (
+        "docker run --rm --runtime nvidia --env NVIDIA_VISIBLE_DEVICES=all ubuntu:24.04 "
+        "nvidia-smi -L"
+    )
+    assert by_flag.manual == "docker run --rm --gpus all ubuntu:24.04 nvidia-smi -L"
+
+
 def test_what_docker_was_given_goes_too(tmp_path):
     """By its label and its name, and by the notes of what was pulled or loaded."""
     (tmp_path / "root/run").mkdir(parents=True)

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import judge_node
@@ -101,6 +103,13 @@ def test_what_a_container_should_say():
         Result(0, "no CUDA-capable device is detected", ""), counts_gpus=False, expect="PASS"
     )
     assert fault("runtime", what=state(runtimes=(runtime(known),))).code == "no_cuda_device"
+
+
+def test_a_container_that_fails_for_an_unknown_reason_has_a_command_to_try():
+    said = replace(container(Result(1, "", "something new")), manual="docker run x nvidia-smi -L")
+    result = fault("runtime", what=state(runtimes=(runtime(said),)))
+    assert result.code == "container_failed"
+    assert "on the node as root (docker run x nvidia-smi -L), and see" in result.next_step
 
 
 def test_a_container_that_does_not_end():

@@ -37,6 +37,7 @@ def test_hosts_that_are_not_in_the_cluster():
     assert [(row["node"], row["changes"]) for row in rows] == [
         ("gpu", ["none: not in the cluster"])
     ]
+    assert "set gpu_node_labels_node_name" in rows[0]["why"][0]
 
 
 def test_a_host_that_may_be_another_node_is_shown_as_refused():

@@ -25,8 +25,13 @@ NO_REBOOT = {"required": False, "reason": ""}
         (True, ModuleState(loaded="1", users=("python3 (pid 7)",)), False, "python3 (pid 7)"),
         (True, ModuleState(loaded="1", holders=("nvidia_fs",)), False, "module nvidia_fs"),
         (True, ModuleState(nouveau=0), True, ""),
-        (True, ModuleState(nouveau=3), False, "nouveau"),
-        (True, ModuleState(nouveau=1, kernel_driver="nova_drm"), False, "nova_drm is loaded"),
+        (True, ModuleState(nouveau=3), False, "nouveau is loaded and in use (3 users,"),
+        (
+            True,
+            ModuleState(nouveau=1, kernel_driver="nova_drm"),
+            False,
+            "nova_drm is loaded and in use (1 user, usually the console)",
+        ),
     ],
 )
 def test_loading(wanted, look, now, words):
