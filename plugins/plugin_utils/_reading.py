@@ -19,6 +19,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import message
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import (
+    has_other_host_key,
+    has_wrong_password,
     wants_password,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.results import (
@@ -45,10 +47,25 @@ _PASSWORD = (
     "The user of the connection needs a password to become root: -K asks for it, or set "
     "ansible_become_password (in a vault)."
 )
+_WRONG_PASSWORD = (
+    "The password with which the user becomes root is wrong: run it again, and type the password "
+    "that `sudo -v` accepts on the node."
+)
+_HOST_KEY = (
+    "ssh does not know this machine yet, or knows it by another key: log in once with ssh, with the "
+    "same address and user, and accept the key if it is the machine's. If it has changed and you "
+    "know why, remove the old one with ssh-keygen -R."
+)
 _CONNECT = (
     "See that the machine is up, and that its address (ansible_host, ansible_port), "
     "user (ansible_user, -u) and key (ansible_ssh_private_key_file, --private-key) are right, and "
     "try:\n{}"
+)
+# What of Ansible and ssh decides on another step.
+_STEPS = (
+    (wants_password, _PASSWORD),
+    (has_wrong_password, _WRONG_PASSWORD),
+    (has_other_host_key, _HOST_KEY),
 )
 _TRY = "Correct that, and try:\n{}"
 # The variables of an inventory that name the user, by which of Ansible's plugins reads them.
@@ -109,8 +126,10 @@ def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
         return _FAILED, []
     found = result_parts(read)
     step = (_CONNECT if read.get("unreachable") else _TRY).format(ping(host))
-    if wants_password("\n".join(str(read.get(name)) for name in _TEXTS[:3])):
-        found["next_step"] = _PASSWORD
+    output = "\n".join(str(read.get(name)) for name in _TEXTS[:3])
+    for applies, own_step in _STEPS:
+        if applies(output):
+            found["next_step"] = own_step
     reason = _UNREACHABLE if read.get("unreachable") else _FAILED
     return f"{reason}, see below", [message({"next_step": step, **found})]
 

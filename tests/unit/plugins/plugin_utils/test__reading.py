@@ -47,6 +47,30 @@ def refused(hostvars):
             ["Missing sudo password\nNext step: ", "-K asks for it"],
         ),
         (
+            {"failed": True, "msg": "Task failed: Incorrect sudo password"},
+            "the node could not be read, see below",
+            ["Incorrect sudo password\nNext step: ", "the password that `sudo -v` accepts"],
+        ),
+        (
+            {"failed": True, "msg": "Task failed: Duplicate become password prompt encountered"},
+            "the node could not be read, see below",
+            [
+                "Duplicate become password prompt encountered\nNext step: ",
+                "the password that `sudo -v` accepts",
+            ],
+        ),
+        (
+            {
+                "unreachable": True,
+                "msg": "Task failed: Failed to connect to the host via ssh: Host key verification failed.",
+            },
+            "the node cannot be reached, see below",
+            [
+                "Failed to connect to the host via ssh: Host key verification failed.\nNext step: ",
+                "log in once with ssh",
+            ],
+        ),
+        (
             {
                 "failed": True,
                 "msg": "No start of json",
