@@ -163,7 +163,7 @@ def missing_runfiles(
 
     :param plans: by the name of the role.
     """
-    found = {}
+    found: dict[str, InputError] = {}
     for part, option, path in _planned_runfiles(plans):
         for error in _missing(option, path, host, search):
             found.setdefault(part, error)
