@@ -132,3 +132,9 @@ def test_a_signal_ends_it_with_an_answer(monkeypatch: pytest.MonkeyPatch) -> Non
     finally:
         signal.signal(signal.SIGINT, interrupt)
     assert answer["failed"] and "SIGTERM" in answer["cause"]
+
+
+def test_a_root_that_does_not_exist_is_refused(tmp_path):
+    answer = run_module(tmp_path, root=str(tmp_path / "nowhere"))
+    assert answer["failed"] and f"{tmp_path}/nowhere does not exist" in answer["msg"]
+    assert answer["next_step"] and "ansible_facts" not in answer
