@@ -156,7 +156,6 @@ def _unusable(option: str, path: str, host: HostValues, search: Search) -> list[
         return [
             InputError(
                 f"{option}: {path} holds no public key that can be used. {error.cause}",
-                evidence=error.evidence,
                 next_step=error.next_step
                 or "Put the repository's public key there, ASCII-armored or binary.",
             )
