@@ -15,7 +15,11 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS, parts
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import (
+    PARTS,
+    failure,
+    parts,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import message
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import (
@@ -161,13 +165,16 @@ def role_left_out(hosts: Sequence[str]) -> str:
     )
 
 
-def _tree_refused(variables: Variables, root: str) -> str:
-    """Return the message for a tree in a playbook that works on the machine; empty without one."""
+def _tree_refused(variables: Variables, root: str) -> dict[str, Any]:
+    """Return the failure of a tree in a playbook that works on the machine; empty without one."""
     if root == "/" or not any(variables.get(name) for name in _ON_THE_MACHINE):
-        return ""
-    return (
-        f"kubegpu_root is {root}: only kubegpu.nodes.plan reads a directory tree, and this "
-        "playbook works on the running machine. Next step: leave kubegpu_root out for this host."
+        return {}
+    return failure(
+        InputError(
+            f"kubegpu_root is {root}: only kubegpu.nodes.plan reads a directory tree, and this "
+            "playbook works on the running machine.",
+            next_step="Leave kubegpu_root out for this host, or run kubegpu.nodes.plan.",
+        )
     )
 
 
@@ -181,8 +188,9 @@ def known_result(variables: Variables, root: str = "/") -> dict[str, Any] | None
         earlier = _ending(variables)
         how = {key: True for key in ("failed", "unreachable") if earlier.get(key)}
         return {"changed": False, "msg": str(earlier.get("msg") or "It was not read."), **how}
-    cause = left_out(variables) or _tree_refused(variables, root)
-    return {"failed": True, "changed": False, "msg": cause} if cause else None
+    cause = left_out(variables)
+    told = {"msg": cause} if cause else _tree_refused(variables, root)
+    return {"failed": True, "changed": False, **told} if told else None
 
 
 def refusals(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, Any]]:

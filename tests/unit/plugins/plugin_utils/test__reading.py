@@ -219,3 +219,6 @@ def test_a_tree_is_refused_by_what_works_on_the_machine(name):
     assert found["failed"] and found["msg"].startswith("kubegpu_root is /srv/image: ")
     assert known_result({name: True}) is None
     assert known_result({name: False}, "/srv/image") is None
+    ending = {"__kubegpu_read": found, "inventory_hostname": "gpu1"}
+    _short, (text,) = why_not_read("gpu1", ending)
+    assert text.count("Next step: ") == 1 and "ping" not in text
