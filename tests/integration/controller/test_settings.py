@@ -82,9 +82,10 @@ def test_a_cluster_that_refuses_is_found_before_a_node_is_changed(nodes):
     own = {"gpu1": expired, "gpu2": expired, "alone": {}}
     run = nodes.play("site", own, *PARTS)
     assert run.hosts("nvidia_driver") == ["alone"], run.screen
-    assert ended(run) == (["gpu1", "gpu2"], []), run.screen
-    nodes_alone = nodes.play("site", own, *DRIVER)
-    assert sorted(nodes_alone.hosts("nvidia_driver")) == sorted(own), nodes_alone.screen
+    # Ansible counts the failure of a task that runs once for its host only.
+    assert run.status == 2 and ended(run) == (["gpu1"], []), run.screen
+    without = nodes.play("site", own, *DRIVER)
+    assert sorted(without.hosts("nvidia_driver")) == sorted(own), without.screen
 
 
 @pytest.mark.full("verify", "teardown", "plan", "diagnose", why="the same plays' keys are a test")
@@ -125,7 +126,7 @@ def test_one_host_that_is_down_and_no_other(nodes):
     words = run.words()
     assert "Hosts that could not be read" in words
     assert "gone1 the node cannot be reached, see below" in words
-    assert "gone1: No route to host Next step: see that the machine is up" in words
+    assert "gone1: No route to host Next step: See that the machine is up" in words
     assert "and try: ansible gone1 -i inventory -b -m ansible.builtin.ping" in words
 
 
@@ -137,7 +138,7 @@ def test_hosts_that_are_down_are_rows_of_the_plan(nodes):
     plan = run.screen.partition("Planned changes")[2]
     assert "gone1" in plan and "odd1" in plan
     words = " ".join(plan.split())
-    assert "odd1: It did not build. Seen: gcc Next step: correct that, and try: ansible" in words
+    assert "odd1: It did not build. Seen: gcc Next step: Correct that, and try: ansible" in words
 
 
 @pytest.mark.parametrize("condition", ["inventory_hostname is match('gpu')"])
