@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from ..._core.errors import Refusal
 from .decision import DecisionInput
 
 # vGPU 15, which does not know the legacy licence server any more.
@@ -21,18 +20,16 @@ def check_licence(inputs: DecisionInput, branch: str | None) -> tuple[str, ...]:
     """Return the warnings about the licence of a guest.
 
     :param branch: of the driver that the guest has or gets.
-    :raises Refusal: the settings can give the guest no licence.
     """
     licence = inputs.request.licence
     server, token = licence.get("server"), licence.get("token_path")
     if not inputs.guest:
         return ()
     if server and not token and branch and branch.isdecimal() and int(branch) >= _NO_LEGACY:
-        raise Refusal(
-            f"nvidia_driver_licence.server names a legacy licence server, which no driver from "
-            f"branch {_NO_LEGACY} (vGPU 15) on uses, and this guest's driver is of branch "
-            f"{branch}.",
-            f"{_TOKEN}, and remove server and port.",
+        return (
+            "nvidia_driver_licence.server names a legacy licence server, which drivers from branch "
+            f"{_NO_LEGACY} (vGPU 15) on do not use, and this guest's driver is of branch {branch}. "
+            f"Next step: {_TOKEN}, and remove server and port.",
         )
     if server and token:
         return (
