@@ -56,8 +56,8 @@ _WRONG_PASSWORD = (
     "that `sudo -v` accepts on the node."
 )
 _HOST_KEY = (
-    "ssh does not know this machine yet, or knows it by another key: log in once with ssh, with the "
-    "same address and user, and accept the key if it is the machine's. If it has changed and you "
+    "ssh does not know this machine yet, or knows it by another key: log in once with ssh, with "
+    "the same address and user, and accept the key if it is the machine's. If it has changed and you "
     "know why, remove the old one with ssh-keygen -R."
 )
 _CONNECT = (

@@ -62,11 +62,11 @@ def refused(hostvars):
         (
             {
                 "unreachable": True,
-                "msg": "Task failed: Failed to connect to the host via ssh: Host key verification failed.",
+                "msg": "Task failed: ssh: Host key verification failed.",
             },
             "the node cannot be reached, see below",
             [
-                "Failed to connect to the host via ssh: Host key verification failed.\nNext step: ",
+                "ssh: Host key verification failed.\nNext step: ",
                 "log in once with ssh",
             ],
         ),
