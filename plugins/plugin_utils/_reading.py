@@ -57,8 +57,8 @@ _WRONG_PASSWORD = (
 )
 _HOST_KEY = (
     "ssh does not know this machine yet, or knows it by another key: log in once with ssh, with "
-    "the same address and user, and accept the key if it is the machine's. If it has changed and you "
-    "know why, remove the old one with ssh-keygen -R."
+    "the same address and user, and accept the key if it is the machine's. If it has changed and "
+    "you know why, remove the old one with ssh-keygen -R."
 )
 _CONNECT = (
     "See that the machine is up, and that its address (ansible_host, ansible_port), "
