@@ -22,6 +22,8 @@ description:
     change does not count. Ansible's own C(max_fail_percentage) ends the whole run, with the plays
     that would have reported it.
   - V(message) returns what the last play of a run says of a host whose failures were only stored.
+  - V(tags) returns those of the tags that a run selects, and V(roles) the roles of a host that the
+    playbook C(site) runs with the tags of the run.
   - V(left_out) returns the refusal for a role whose condition leaves out the first host of the
     play, and with it all tasks that run once.
 positional: _input, what, hostvars
@@ -30,17 +32,18 @@ options:
     description: >-
       With V(serial) the hosts of the play, with V(stop) those of the batch
       (C(ansible_play_batch)), with V(failure) C(ansible_failed_task), with V(message) the
-      stored failures of a host, with V(left_out) all hosts of the play.
+      stored failures of a host, with V(left_out) all hosts of the play, with V(tags) tags, with
+      V(roles) the host.
     type: raw
     required: true
   what:
     description: What is returned.
     type: str
-    choices: [serial, failure, message, stop, left_out]
+    choices: [serial, failure, message, stop, left_out, tags, roles]
     required: true
   hostvars:
     description: >-
-      Ansible's C(hostvars), with V(serial) and V(stop). A host that failed has the fact
+      Ansible's C(hostvars), with V(serial), V(stop) and V(roles). A host that failed has the fact
       C(kubegpu_failure), and a host whose batch was started C(kubegpu_begun).
     type: dict
     default: {}
@@ -65,6 +68,16 @@ options:
       a failure like any other.
     type: bool
     default: false
+  run_tags:
+    description: C(ansible_run_tags), with V(tags) and V(roles).
+    type: list
+    elements: str
+    default: [all]
+  skip_tags:
+    description: C(ansible_skip_tags), with V(tags) and V(roles).
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
@@ -98,6 +111,7 @@ _value:
       C(evidence), C(next_step), C(code) and C(names).
     - With V(message) a line for each failure.
     - With V(left_out) a dictionary of C(action), which is C(refuse), and C(text).
+    - With V(tags) and V(roles) a list, which may be empty.
     - With V(stop) the message for the hosts that wait; empty if the next batch may start.
   type: raw
 """
@@ -118,6 +132,8 @@ def rollout(
     select: str | None = None,
     result: Mapping[str, Any] | None = None,
     changed: bool = False,
+    run_tags: Sequence[str] = ("all",),
+    skip_tags: Sequence[str] = (),
 ) -> Any:
     """Return what a play in batches asks for."""
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import role_left_out
@@ -126,6 +142,8 @@ def rollout(
         hosts_serial,
         hosts_stop,
         last_message,
+        roles_to_run,
+        selected,
     )
 
     if what == "serial":
@@ -136,10 +154,14 @@ def rollout(
         return failure(value, result or {}, changed)
     if what == "message":
         return last_message(hosts[0], value)
+    if what == "tags":
+        return [tag for tag in value if selected(tag, run_tags, skip_tags)]
+    if what == "roles":
+        return roles_to_run((hostvars or {})[value[0]], run_tags, skip_tags)
     if what == "left_out":
         return {"action": "refuse", "text": role_left_out(value)}
     raise AnsibleFilterError(
-        f"rollout: {what!r} is none of serial, failure, message, stop, left_out."
+        f"rollout: {what!r} is none of serial, failure, message, stop, left_out, tags, roles."
     )
 
 
