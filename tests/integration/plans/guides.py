@@ -164,7 +164,9 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 def _planned(rows: Sequence[Mapping[str, Any]], only: str) -> str:
     if only:
         return "\n".join(line for row in rows for line in _values(row, only.split(", ")))
-    plays = yaml.safe_load((REPOSITORY / "playbooks" / "parts" / "plan_nodes.yml").read_text(encoding="utf-8"))
+    plays = yaml.safe_load(
+        (REPOSITORY / "playbooks" / "parts" / "plan_nodes.yml").read_text(encoding="utf-8")
+    )
     (shown,) = [
         task["kubegpu.nodes.fleet_table"]
         for play in plays
