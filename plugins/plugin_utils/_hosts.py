@@ -307,6 +307,11 @@ def planned_parts(variables: Variables) -> list[str]:
     return [*found, *(role for role in AMD_ROLES if _uses_amd(variables, role))]
 
 
+def uses_role(variables: Variables, role: str) -> bool:
+    """Return whether ``site`` plans the role on a host, or a run has planned it."""
+    return role in planned_parts(variables) or bool(plans(variables).get(role))
+
+
 def _has_work(variables: Variables, roles: Sequence[str] = NODE_ROLES) -> bool:
     found = plans(variables)
     return any(found.get(role, {}).get("work") is True for role in roles)

@@ -33,11 +33,11 @@ from .._hosts import (
     wrong_values,
 )
 from .._reading import read_parts, was_read, why_not_read
-from .._rollout import failure_message
+from .._rollout import failure_message, selected
 from .._variables_data import AMD_ROLES, FAIL_ON, NODE_ROLES, PLAN_FAIL_ON
 from .cluster import cluster_plan, cluster_teardown, dra_plan
 from .kept import kept_row
-from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
+from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, unknown_row
 from .teardown import teardown_row
 from .verification import rows as verification
 
@@ -99,7 +99,8 @@ def _plan_row(
         return unknown_row(host, _NOT_PLANNED)
     if not is_nvidia:
         plans = {part: plan for part, plan in plans.items() if part in AMD_PARTS}
-    return node_plan(host, node, plans, _runtimes(variables), run_tags, skip_tags, wrong)
+    queried = variables.get("__kubegpu_runtimes") or {}
+    return node_plan(host, node, plans, queried, run_tags, skip_tags, wrong)
 
 
 def not_read(variables: Variables) -> str:

@@ -76,8 +76,8 @@ def test_the_plan_of_each_host_or_why_there_is_none():
 
 
 def test_what_a_runtime_said_in_check_mode_is_in_the_plan():
-    result = {"changed": True, "runtimes": {"docker": {"changed": True, "reasons": ["no entry"]}}}
-    hostvars = {"a": planned(nvidia_container_toolkit_result=result)}
+    runtimes = {"docker": {"changed": True, "reasons": ["no entry"]}}
+    hostvars = {"a": planned(__kubegpu_runtimes=runtimes)}
     (row,) = plan_rows(["a"], hostvars)
     assert row["changes"] == ["docker: configure"]
     assert row["why"] == ["no entry", "driver: not managed (nvidia_driver_enabled: false)"]
