@@ -47,6 +47,10 @@ _CENSORED = "censored"
 # Of a failed task, the first that has a text; those of a command and of a module that crashed.
 _TEXTS = ("msg", "stderr", "stdout", "module_stderr", "module_stdout")
 _EMPTY = ("", "MODULE FAILURE")
+_NO_HOST = (
+    "No host: the inventory is empty, or no play is for one of its hosts.",
+    "Next step: run it in the folder of the inventory, or give it with -i.",
+)
 
 
 class CallbackModule(Default):
@@ -156,6 +160,9 @@ class CallbackModule(Default):
             super().v2_playbook_on_stats(stats)
             return
         ended = {host: stats.summarize(host) for host in sorted(stats.processed)}
+        if not ended:
+            self._show_lines(_NO_HOST, constants.COLOR_ERROR)
+            return
         words = {"changed": "changed", "failed": "failures", "unreachable": "unreachable"}
         counted = {
             word: [host for host, numbers in ended.items() if numbers[key]]

@@ -144,6 +144,7 @@ def rollout(
     what: str,
     hostvars: Hostvars | None = None,
     hosts: Sequence[str] = (),
+    *,
     select: str | None = None,
     result: Mapping[str, Any] | None = None,
     changed: bool = False,
