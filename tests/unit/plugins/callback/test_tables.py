@@ -6,9 +6,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.callback.tables import failure_lines
+from ansible_collections.kubegpu.nodes.plugins.callback.tables import (
+    CallbackModule,
+    failure_lines,
+)
 
 PARTS = {"cause": "No driver.", "evidence": "nvidia-smi: 9", "next_step": "Run site."}
 
@@ -26,3 +31,10 @@ PARTS = {"cause": "No driver.", "evidence": "nvidia-smi: 9", "next_step": "Run s
 )
 def test_a_failure_has_cause_evidence_and_next_step_or_the_text_that_there_is(result, lines):
     assert failure_lines(result) == lines
+
+
+def test_a_run_without_a_host_says_what_to_try(capsys):
+    CallbackModule().v2_playbook_on_stats(SimpleNamespace(processed={}, custom={}))
+    first, step = capsys.readouterr().out.splitlines()
+    assert first.startswith("No host: ")
+    assert step == "Next step: run it in the folder of the inventory, or give it with -i."

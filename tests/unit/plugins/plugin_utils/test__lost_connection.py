@@ -13,6 +13,7 @@ import yaml
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
+    QUERY,
     VARIABLE,
     lost_connection_fails,
 )
@@ -42,6 +43,11 @@ def test_elsewhere_the_host_is_unreachable(said):
     with pytest.raises(AnsibleConnectionFailure):
         _Action().run(task_vars={**said, "lost": True})
     assert _Action().run(task_vars=said) == {"changed": True}
+
+
+def test_what_a_query_would_change_is_no_change():
+    answer = _Action().run(task_vars={QUERY: True})
+    assert answer == {"changed": False, "would_change": True}
 
 
 def test_the_text_of_a_server_has_no_control_codes():
