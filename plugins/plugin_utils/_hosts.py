@@ -456,7 +456,9 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "lost": is_lost,
     "gpu": lambda variables: bool(_vendors(variables)),
     "none": lambda variables: _vendor(variables) == "none",
-    "work": lambda variables: _node(variables) is not None and _has_work(variables),
+    "work": lambda variables: (
+        _node(variables) is not None and _has_work(variables) and not _has_failed(variables)
+    ),
     "parts": lambda variables: asks_for_mig(variables) or asks_for_cuda(variables),
     "runtimes": _asks_runtimes,
     "runtimes_changed": _changes_runtimes,

@@ -17,7 +17,7 @@ from .._kube.errors import KubeError
 from .match_hosts import Match, match
 from .node import has_discovery, managed_metadata, read_node
 from .plan import plan, view, with_version, without_discovered
-from .result import Result, build_warnings
+from .result import Result, build_warnings, strangers_error
 from .types import TAINTS_ANNOTATION, Conflict, Node, Plan, Request
 
 if TYPE_CHECKING:
@@ -185,6 +185,14 @@ class Labeller:
             for found in named
             if rows[found.request.key]["ready"] is False
         ]
+        strangers = None
+        if unknown and len(unknown) == len(named):
+            strangers = strangers_error(unknown, self._cluster.server.host)
+        known = [] if strangers else unknown
+        warnings = build_warnings(matches, known, not_ready, self._dry_run)
+        if strangers and self._dry_run:
+            # The hosts may join before the real run.
+            warnings.append(str(strangers))
         return Result(
             changed=bool(changes.before or changes.after),
             nodes=rows,
@@ -195,7 +203,8 @@ class Labeller:
             refused=refused,
             feature_discovery=discovery,
             left_out=sorted(left_out),
-            warnings=build_warnings(matches, unknown, not_ready, self._dry_run),
+            warnings=warnings,
+            strangers=None if self._dry_run else strangers,
             before=changes.before,
             after=changes.after,
         )

@@ -35,6 +35,8 @@ class Result:
     feature_discovery: bool
     left_out: list[str]
     warnings: list[str]
+    #: None of the hosts is a node of the cluster, which is probably another one.
+    strangers: KubegpuError | None = None
     before: dict[str, Any] = field(default_factory=dict)
     after: dict[str, Any] = field(default_factory=dict)
 
@@ -83,6 +85,16 @@ def build_warnings(
     return warnings
 
 
+def strangers_error(unknown: Sequence[str], server: str) -> KubegpuError:
+    """Return the error for a cluster that has none of the hosts."""
+    return KubegpuError(
+        f"None of these hosts is a node of the cluster {server}: {join_names(unknown)}.",
+        evidence="They were searched for by machine id and by name.",
+        next_step="Check that kubegpu_kube (kubeconfig, context) names the right cluster. Join the "
+        "hosts to it, or set gpu_node_labels_node_name to the name that kubectl get nodes shows.",
+    )
+
+
 def join_names(names: Sequence[str]) -> str:
     """Return names in one line, the first ten of them."""
     more = len(names) - _MOST_NAMED
@@ -93,7 +105,9 @@ def join_names(names: Sequence[str]) -> str:
 def failure(result: Result) -> dict[str, str] | None:
     """Return cause, evidence and next step of what went wrong; None where nothing did."""
     causes: list[str] = []
-    first: KubegpuError | None = None
+    first = result.strangers
+    if first is not None:
+        causes.append(first.cause)
     if result.refused:
         first = next(iter(result.refused.values()))
         causes.append(

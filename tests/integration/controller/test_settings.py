@@ -76,6 +76,17 @@ def test_one_host_is_down_and_one_fails_and_the_others_get_their_work(nodes):
     assert rows[:3] == ["gpu1", "gpu2", "gpu3"]
 
 
+def test_a_cluster_that_refuses_is_found_before_a_node_is_changed(nodes):
+    """The driver was installed, and the runtime restarted, before the token was tried."""
+    expired = {**CLUSTER, "standin_fails": "node_gpu_label"}
+    own = {"gpu1": expired, "gpu2": expired, "alone": {}}
+    run = nodes.play("site", own, *PARTS)
+    assert run.hosts("nvidia_driver") == ["alone"], run.screen
+    assert ended(run) == (["gpu1", "gpu2"], []), run.screen
+    nodes_alone = nodes.play("site", own, *DRIVER)
+    assert sorted(nodes_alone.hosts("nvidia_driver")) == sorted(own), nodes_alone.screen
+
+
 @pytest.mark.full("verify", "teardown", "plan", "diagnose", why="the same plays' keys are a test")
 @pytest.mark.parametrize("name", ["plan", "verify", "diagnose", "teardown"])
 def test_other_playbooks_with_the_settings_of_others(nodes, name):

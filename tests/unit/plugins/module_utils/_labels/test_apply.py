@@ -202,6 +202,19 @@ def test_a_host_that_is_no_node_is_warned_of():
     assert "Next step: " in warning and "set gpu_node_labels_node_name" in warning
 
 
+def test_a_cluster_that_has_none_of_the_hosts_is_an_error():
+    """A wrong context: nothing may be deployed there. In check mode they may still join."""
+    asked = {"n7": {"labels": {"a": "1"}}, "n9": {"labels": {"a": "1"}}, "cpu": {}}
+    result = run(StandinCluster("n1"), asked)
+    wrong = failure(result)
+    assert wrong["cause"] == "None of these hosts is a node of the cluster https://kube: n7, n9."
+    assert "right cluster" in wrong["next_step"] and result.warnings == []
+    predicted = run(StandinCluster("n1"), asked, True)
+    assert failure(predicted) is None
+    assert any(wrong["cause"] in text for text in predicted.warnings)
+    assert failure(run(StandinCluster("n1"), {"cpu": {}})) is None
+
+
 @pytest.mark.parametrize(
     ("dry_run", "words"), [(False, "were labelled"), (True, "would be labelled")]
 )
