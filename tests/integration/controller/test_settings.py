@@ -125,7 +125,7 @@ def test_one_host_that_is_down_and_no_other(nodes):
     words = run.words()
     assert "Hosts that could not be read" in words
     assert "gone1 the node cannot be reached, see below" in words
-    assert "gone1: No route to host Next step: see that the machine is up" in words
+    assert "gone1: No route to host Next step: See that the machine is up" in words
     assert "and try: ansible gone1 -i inventory -b -m ansible.builtin.ping" in words
 
 
@@ -137,7 +137,7 @@ def test_hosts_that_are_down_are_rows_of_the_plan(nodes):
     plan = run.screen.partition("Planned changes")[2]
     assert "gone1" in plan and "odd1" in plan
     words = " ".join(plan.split())
-    assert "odd1: It did not build. Seen: gcc Next step: correct that, and try: ansible" in words
+    assert "odd1: It did not build. Seen: gcc Next step: Correct that, and try: ansible" in words
 
 
 @pytest.mark.parametrize("condition", ["inventory_hostname is match('gpu')"])
