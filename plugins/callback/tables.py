@@ -222,11 +222,12 @@ def failure_lines(result: Mapping[str, Any]) -> list[str]:
         return _texts(result[_CENSORED])
     if isinstance(result.get("cause"), str):
         return message(result).splitlines()
-    for name in _TEXTS:
-        text = str(result.get(name) or "").strip()
-        if text not in _EMPTY:
-            return text.splitlines()
-    return ["The task returned no message."]
+    texts = [str(result.get(name) or "").strip() for name in _TEXTS]
+    first, *others = texts if texts[0] not in _EMPTY else [*filter(None, texts[1:]), "", ""]
+    # The message of a command says only that it failed.
+    shown = [first, *[text for text in others if text][:1]] if "rc" in result else [first]
+    lines = [line for text in shown if text for line in text.splitlines()]
+    return lines or ["The task returned no message."]
 
 
 def _name(task: Any) -> str:

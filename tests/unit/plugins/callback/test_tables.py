@@ -25,6 +25,11 @@ PARTS = {"cause": "No driver.", "evidence": "nvidia-smi: 9", "next_step": "Run s
         ({"msg": "one\ntwo"}, ["one", "two"]),
         ({"msg": "MODULE FAILURE", "module_stderr": "Killed\n"}, ["Killed"]),
         ({"msg": "", "stdout": "E: broken"}, ["E: broken"]),
+        (
+            {"msg": "non-zero", "rc": 3, "stderr": "no space", "stdout": "x"},
+            ["non-zero", "no space"],
+        ),
+        ({"msg": "non-zero", "rc": 3, "stderr": "", "stdout": ""}, ["non-zero"]),
         ({"censored": "the output has been hidden", "msg": "x"}, ["the output has been hidden"]),
         ({}, ["The task returned no message."]),
     ],
