@@ -107,9 +107,13 @@ class ActionModule(ActionBase):
         result["changed"] = False
         of_cluster = [part for part in options["parts"] or () if part in _OF_CLUSTER]
         if of_cluster:
-            (part,) = of_cluster
             try:
-                return {**result, **self._of_cluster(part, options)}
+                if len(options["parts"]) > 1:
+                    raise InputError(
+                        f"fleet_plan: parts has {of_cluster[0]} of a cluster and another part.",
+                        next_step="Plan each part of a cluster by a task of its own.",
+                    )
+                return {**result, **self._of_cluster(of_cluster[0], options)}
             except InputError as error:
                 told = failure(error)
                 raise AnsibleActionFail(told["msg"], result=told) from None

@@ -647,11 +647,15 @@ next_step:
   type: str
 """
 
+import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
+    InputError,
+    KubegpuError,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.checks import (
     check_at_least,
@@ -697,7 +701,14 @@ def main() -> None:
 def _read(module: AnsibleModule) -> dict[str, Any]:
     seconds = module.params["driver_timeout"]
     check_at_least("driver_timeout", seconds)
-    reader = NodeReader(module.params["root"], module_runner(module), module_stream(module))
+    root = module.params["root"]
+    if not os.path.isdir(root):
+        raise InputError(
+            f"kubegpu_root (root of gpu_node_facts): the directory {root} does not exist on the "
+            "node.",
+            next_step="Give the directory below which the tree is, or mount it there first.",
+        )
+    reader = NodeReader(root, module_runner(module), module_stream(module))
     paths = RuntimePaths(
         module.params["containerd_config_path"], module.params["docker_config_path"]
     )

@@ -10,7 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.options import read_request
-from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.plan import Host, plan_host
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.plan import (
+    Host,
+    plan_host,
+    plan_without_gpus,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.result import report
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.types import (
     BAD,
@@ -21,7 +25,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.types im
     RUN,
 )
 
-from ._hosts import facts
+from ._hosts import facts, select_hosts
 from ._rollout import failed_finding
 
 Object = Mapping[str, Any]
@@ -100,7 +104,7 @@ def report_hosts(
     hosts: Sequence[str], hostvars: Hostvars, *, ended: str, checked: bool
 ) -> dict[str, Any]:
     """Return the content of the report."""
-    known = plans(hosts, hostvars)
+    known = {**plans(hosts, hostvars), **_without_gpus(hosts, hostvars)}
     return report(
         known,
         {host: _noted(hostvars, host) for host in known},
@@ -108,6 +112,22 @@ def report_hosts(
         ended=ended,
         checked=checked,
     )
+
+
+def _without_gpus(hosts: Sequence[str], hostvars: Hostvars) -> dict[str, Object]:
+    """Return the plans of the hosts that were read and have no NVIDIA GPU."""
+    read, nvidia = (select_hosts(hosts, hostvars, one) for one in ("facts", "nvidia"))
+    return {
+        host: plan_without_gpus(_expected(hostvars[host]), others=bool(nvidia)).to_json()
+        for host in read
+        if host not in nvidia
+    }
+
+
+def _expected(variables: Object) -> int:
+    """Return how many GPUs a host is expected to have; 0 if its variables do not say it."""
+    found = read_request({"expect": variables.get("gpu_acceptance_expect")}).expect
+    return int(found.get("gpus") or 0)
 
 
 def _noted(hostvars: Hostvars, host: str) -> Object:

@@ -13,7 +13,14 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
+    InputError,
+    KubegpuError,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.openpgp import (
+    MAX_SIZE,
+    read_keys,
+)
 
 from ._files import FORMS, check_file, check_report
 from ._paths import Search, find_file
@@ -36,6 +43,8 @@ _REPOSITORIES = (
     "nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit", "amd_driver",
     "amd_container_toolkit", "gpu_monitoring",
 )  # fmt: skip
+# How a file begins that ansible-vault encrypted.
+_VAULT = b"$ANSIBLE_VAULT"
 # Their default.
 _ENABLED = {"amd_driver": False, "amd_container_toolkit": False, "gpu_monitoring": False}
 
@@ -127,8 +136,35 @@ def _missing(option: str, path: str, host: HostValues, search: Search) -> list[I
     return []
 
 
+def _unusable(option: str, path: str, host: HostValues, search: Search) -> list[InputError]:
+    """Return what is wrong with the content of a token or a key; its text is never shown."""
+    try:
+        found = find_file(option, path, {"inventory_dir": host.inventory_dir}, search)
+        with open(found, "rb") as handle:
+            data = handle.read(MAX_SIZE + 1)
+    except (InputError, OSError):
+        # A file that is missing is told above; one that cannot be read, where it is used.
+        return []
+    if data.startswith(_VAULT):
+        return []
+    if not option.endswith(".key_file"):
+        step = "Download the client configuration token again, and put it there."
+        return [] if data.strip() else [InputError(f"{option}: {path} is empty.", next_step=step)]
+    try:
+        read_keys(data)
+    except KubegpuError as error:
+        return [
+            InputError(
+                f"{option}: {path} holds no public key that can be used. {error.cause}",
+                next_step=error.next_step
+                or "Put the repository's public key there, ASCII-armored or binary.",
+            )
+        ]
+    return []
+
+
 def wrong_inputs(host: HostValues, search: Search) -> list[Wrong]:
-    """Return the files of the controller that the host's variables name and that are not there.
+    """Return the files of the controller that the host's variables name and that cannot be used.
 
     :param search: Ansible's own search for files.
     """
@@ -137,6 +173,8 @@ def wrong_inputs(host: HostValues, search: Search) -> list[Wrong]:
         part, cluster = ROLES[role]
         for error in _missing(option, path, host, search):
             found.append(Wrong(option, part, error, cluster, "names no file"))
+        for error in _unusable(option, path, host, search):
+            found.append(Wrong(option, part, error, cluster, "names a wrong file"))
     return found
 
 
@@ -163,7 +201,7 @@ def missing_runfiles(
 
     :param plans: by the name of the role.
     """
-    found = {}
+    found: dict[str, InputError] = {}
     for part, option, path in _planned_runfiles(plans):
         for error in _missing(option, path, host, search):
             found.setdefault(part, error)

@@ -15,10 +15,16 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS, parts
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import (
+    PARTS,
+    failure,
+    parts,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import message
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import (
+    has_other_host_key,
+    has_wrong_password,
     wants_password,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.results import (
@@ -45,10 +51,25 @@ _PASSWORD = (
     "The user of the connection needs a password to become root: -K asks for it, or set "
     "ansible_become_password (in a vault)."
 )
+_WRONG_PASSWORD = (
+    "The password with which the user becomes root is wrong: run it again, and type the password "
+    "that `sudo -v` accepts on the node."
+)
+_HOST_KEY = (
+    "ssh does not know this machine yet, or knows it by another key: log in once with ssh, with "
+    "the same address and user, and accept the key if it is the machine's. If it has changed and "
+    "you know why, remove the old one with ssh-keygen -R."
+)
 _CONNECT = (
     "See that the machine is up, and that its address (ansible_host, ansible_port), "
     "user (ansible_user, -u) and key (ansible_ssh_private_key_file, --private-key) are right, and "
     "try:\n{}"
+)
+# What of Ansible and ssh decides on another step.
+_STEPS = (
+    (wants_password, _PASSWORD),
+    (has_wrong_password, _WRONG_PASSWORD),
+    (has_other_host_key, _HOST_KEY),
 )
 _TRY = "Correct that, and try:\n{}"
 # The variables of an inventory that name the user, by which of Ansible's plugins reads them.
@@ -109,8 +130,10 @@ def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
         return _FAILED, []
     found = result_parts(read)
     step = (_CONNECT if read.get("unreachable") else _TRY).format(ping(host))
-    if wants_password("\n".join(str(read.get(name)) for name in _TEXTS[:3])):
-        found["next_step"] = _PASSWORD
+    output = "\n".join(str(read.get(name)) for name in _TEXTS[:3])
+    for applies, own_step in _STEPS:
+        if applies(output):
+            found["next_step"] = own_step
     reason = _UNREACHABLE if read.get("unreachable") else _FAILED
     return f"{reason}, see below", [message({"next_step": step, **found})]
 
@@ -142,13 +165,16 @@ def role_left_out(hosts: Sequence[str]) -> str:
     )
 
 
-def _tree_refused(variables: Variables, root: str) -> str:
-    """Return the message for a tree in a playbook that works on the machine; empty without one."""
+def _tree_refused(variables: Variables, root: str) -> dict[str, Any]:
+    """Return the failure of a tree in a playbook that works on the machine; empty without one."""
     if root == "/" or not any(variables.get(name) for name in _ON_THE_MACHINE):
-        return ""
-    return (
-        f"kubegpu_root is {root}: only kubegpu.nodes.plan reads a directory tree, and this "
-        "playbook works on the running machine. Next step: leave kubegpu_root out for this host."
+        return {}
+    return failure(
+        InputError(
+            f"kubegpu_root is {root}: only kubegpu.nodes.plan reads a directory tree, and this "
+            "playbook works on the running machine.",
+            next_step="Leave kubegpu_root out for this host, or run kubegpu.nodes.plan.",
+        )
     )
 
 
@@ -162,8 +188,9 @@ def known_result(variables: Variables, root: str = "/") -> dict[str, Any] | None
         earlier = _ending(variables)
         how = {key: True for key in ("failed", "unreachable") if earlier.get(key)}
         return {"changed": False, "msg": str(earlier.get("msg") or "It was not read."), **how}
-    cause = left_out(variables) or _tree_refused(variables, root)
-    return {"failed": True, "changed": False, "msg": cause} if cause else None
+    cause = left_out(variables)
+    told = {"msg": cause} if cause else _tree_refused(variables, root)
+    return {"failed": True, "changed": False, **told} if told else None
 
 
 def refusals(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ $ ansible-playbook kubegpu.nodes.diagnose -e gpu_diagnose_text_file=log.txt
 With `--limit gpu1`, or `-e gpu_diagnose_text_host=gpu1`, the facts of that host are read, and
 decide between several causes of one message. In your own playbooks the filter
 `kubegpu.nodes.gpu_explain` returns the findings of a text. If it knows nothing of your text, or is
-wrong: [how to report it](support.md).
+wrong: [how to report it](../CONTRIBUTING.md).
 """
 
 

@@ -10,6 +10,7 @@ of them is out of date.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import functools
 import re
@@ -369,4 +370,7 @@ def main(folder: Path = REPOSITORY) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        prog="python -m tests.tools.reference", description=__doc__
+    ).parse_args()
     main()

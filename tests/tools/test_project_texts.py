@@ -15,6 +15,14 @@ import yaml
 from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.data import (
     DISTRIBUTIONS,
     FAMILIES,
+    folder_of,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.upstream import (
+    DEBIAN_RELEASES,
+    UBUNTU,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.driver_branches import (
+    REPOSITORIES,
 )
 from tests.tools.environments import REPOSITORY, checkout_files
 
@@ -126,6 +134,32 @@ def test_the_platforms_of_a_role_are_those_of_the_table(role: str) -> None:
     named = [one["name"] for one in meta["galaxy_info"]["platforms"]]
     known = {PLATFORMS[name] for name, row in DISTRIBUTIONS.items() if not row.best_effort}
     assert named == sorted(known)
+
+
+# By its codename, or by its number; SUSE's are "all" for Galaxy.
+CODENAMES = {"Debian": ("debian", DEBIAN_RELEASES), "Ubuntu": ("ubuntu", UBUNTU)}
+NUMBERED = {"Amazon Linux": "amzn", "EL": "rhel", "Fedora": "fedora"}
+
+
+def releases(platform: str) -> list[str]:
+    """Return the releases for which NVIDIA has a folder, as Galaxy names them."""
+    if platform in CODENAMES:
+        name, known = CODENAMES[platform]
+        return [word for word, version in known.items() if folder_of(name, version) in REPOSITORIES]
+    if platform in NUMBERED:
+        name = re.escape(NUMBERED[platform])
+        found = [re.fullmatch(rf"{name}(\d+)", folder) for folder in REPOSITORIES]
+        return sorted((one[1] for one in found if one), key=int)
+    return ["all"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_releases_of_a_role_are_those_of_the_tables(role: str) -> None:
+    file = f"roles/{role}/meta/main.yml"
+    meta = yaml.safe_load((REPOSITORY / file).read_text())
+    for one in meta["galaxy_info"]["platforms"]:
+        expected = releases(one["name"])
+        assert one["versions"] == expected, f"{one['name']}. Next step: versions in {file}"
 
 
 def modules_of_package_managers() -> list[Path]:

@@ -26,7 +26,7 @@ from .data import (
     minima,
 )
 from .expected import devices, gpu_set, product
-from .types import NEVER, NOTHING, REFUSE, REQUIRED, RUN, Request
+from .types import NEVER, NOTHING, REFUSE, REQUIRED, RUN, SKIP, Request
 
 Object = Mapping[str, Any]
 _RETRY = "Run accept again."
@@ -102,6 +102,37 @@ def plan_host(request: Request, host: Host) -> HostPlan:
         leave=leave,
         drain=request.drain,
     )
+
+
+def plan_without_gpus(expected: int, *, others: bool) -> HostPlan:
+    """Return the plan of a node that was read and has no NVIDIA GPU.
+
+    :param expected: how many GPUs are expected of it; 0 if that is not said.
+    :param others: whether nodes with NVIDIA GPUs are in the run. A run that tests none must not
+        pass.
+    """
+    step = (
+        "Check the card, its power and the PCI bus (lspci -d 10de:), in a virtual machine what the "
+        "host passes through to it, or "
+    )
+    if expected:
+        finding = Finding(
+            "gpu_count_differs",
+            f"The node has no NVIDIA GPU, and {expected} are expected: not tested.",
+            "",
+            f"{step}correct gpu_acceptance_expect.gpus.",
+        )
+    elif not others:
+        finding = Finding(
+            "no_gpu",
+            "The node has no NVIDIA GPU, nor has any other host of this run: nothing was tested.",
+            "",
+            f"{step}run accept with the hosts that have GPUs.",
+        )
+    else:
+        finding = Finding("no_gpu", "The node has no NVIDIA GPU.")
+        return HostPlan(SKIP, "", findings=(finding,))
+    return HostPlan(REFUSE, "", findings=(finding,))
 
 
 def _why_nothing(request: Request, facts: Object) -> str:

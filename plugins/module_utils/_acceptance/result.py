@@ -22,11 +22,13 @@ from .types import (
     BLOCKED,
     FAILED,
     NOT_STARTED,
+    NOT_TESTED,
     NOTHING,
     PASSED,
     PLANNED,
     REFUSE,
     REFUSED,
+    SKIP,
     UNCHANGED,
     UNREACHABLE,
     to_json,
@@ -153,6 +155,8 @@ def outcome_of(plan: Object, result: Object, *, checked: bool) -> str:
         return REFUSED
     if action == NOTHING:
         return UNCHANGED
+    if action == SKIP:
+        return NOT_TESTED
     return PLANNED if checked else NOT_STARTED
 
 
@@ -230,7 +234,7 @@ def rows(data: Object) -> list[dict[str, Any]]:
         {
             "node": name,
             "outcome": one["outcome"].replace("_", " "),
-            "level": one["level"],
+            "level": one["level"] or "-",
             "at": one["at"] or "-",
             "tests": [TITLES.get(test["test"], test["test"]) for test in one["tests"]] or ["-"],
             "notes": [

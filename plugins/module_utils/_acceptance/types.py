@@ -13,11 +13,13 @@ from typing import Any
 from .._core.finding import ERROR, Finding
 
 # What is done with a host.
-RUN, NOTHING, REFUSE = "run", "none", "refuse"
+RUN, NOTHING, REFUSE, SKIP = "run", "none", "refuse", "skip"
 # How a host ended.
 PASSED, FAILED, UNCHANGED = "passed", "failed", "unchanged"
 REFUSED, BLOCKED, UNREACHABLE = "refused", "blocked", "unreachable"
 PLANNED, NOT_STARTED = "planned", "not_started"
+#: The node was read and has no NVIDIA GPU, and none is expected.
+NOT_TESTED = "not_tested"
 #: They fail the run.
 BAD = (FAILED, REFUSED, BLOCKED, UNREACHABLE, NOT_STARTED)
 

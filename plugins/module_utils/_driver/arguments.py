@@ -12,6 +12,7 @@ from typing import Any
 from .._core.errors import InputError
 from .._core.options import argument_spec, read_arguments
 from .._core.proxy_options import PROXY_ARGUMENTS
+from .._core.redact import redact
 from .._record.options import STATE_ARGUMENTS
 from .types import Request
 
@@ -87,6 +88,7 @@ def read_request(given: Mapping[str, Any]) -> Request:
     if isinstance(given.get("licence"), Mapping):
         # Of a module, keys that are not set are None, which is none of the choices.
         set_keys = {key: one for key, one in given["licence"].items() if one is not None}
+        _check_feature(set_keys.get("feature_type"))
         given = {**given, "licence": set_keys}
     values = read_arguments(REQUEST_ARGUMENTS, given, PREFIX)
     runfile, licence = (
@@ -96,6 +98,20 @@ def read_request(given: Mapping[str, Any]) -> Request:
     # A role's empty mapping has the defaults of the keys.
     values["runfile"] = runfile if any(runfile.values()) else None
     return Request(**values, licence=licence)
+
+
+def _check_feature(value: Any) -> None:
+    """Refuse a type of licence that no guest has, with what the types mean."""
+    if value is None or (not isinstance(value, bool) and str(value) in ("1", "2", "4")):
+        return
+    raise InputError(
+        "nvidia_driver_licence.feature_type has to be one of 1, 2, 4.",
+        evidence=f"nvidia_driver_licence.feature_type: {redact(repr(value))}",
+        next_step="Write 1 for a vGPU guest, whose type decides which licence it needs. For a "
+        "whole GPU that is passed through write 2 (NVIDIA RTX Virtual Workstation) or 4 (NVIDIA "
+        "Virtual Compute Server).",
+        names={"variable": "nvidia_driver_licence.feature_type"},
+    )
 
 
 def asks_licence(licence: Mapping[str, Any]) -> bool:

@@ -49,6 +49,10 @@ _GPUS_MISSING = re.compile(r"gres/\S+ count (?:reported lower than configured|to
 _UNREADABLE = "permission denied"
 # Of Ansible's become plugins, where a password is asked for and none was given.
 _NO_PASSWORD = ("missing sudo password", "a password is required", "missing su password")
+# A password was given, and sudo or su asks again: over ssh, and on the controller itself.
+_WRONG_PASSWORD = re.compile(r"\bincorrect \w{1,20} password|duplicate become password", re.I)
+# OpenSSH does not know the machine, or knows it by another key.
+_HOST_KEY = "host key verification failed"
 # Before the message of any failure, since ansible-core 2.19.
 _TASK_FAILED = "Task failed: "
 
@@ -138,6 +142,16 @@ def wants_password(output: str) -> bool:
     """Return whether Ansible lacks the password with which the user becomes root."""
     low = output.lower()
     return any(words in low for words in _NO_PASSWORD)
+
+
+def has_wrong_password(output: str) -> bool:
+    """Return whether the password with which the user becomes root was not accepted."""
+    return _WRONG_PASSWORD.search(output) is not None
+
+
+def has_other_host_key(output: str) -> bool:
+    """Return whether ssh refuses the key with which the machine proves who it is."""
+    return _HOST_KEY in output.lower()
 
 
 def of_task(message: str) -> str:

@@ -179,7 +179,7 @@ class Client:
         except self._errors.HTTPError as error:
             raise timed_out(self.server, method, path, error) from error
         except OSError as error:
-            # A CA, certificate or key that is no such thing.
+            # The file of a CA, certificate or key has other content.
             raise bad_certificate(self.server, error) from error
         return Response(answer.status, answer.data, dict(answer.headers))
 

@@ -317,14 +317,15 @@ def bad_certificate(server: Server, error: BaseException) -> KubeError:
 
 def _tls_error(error: BaseException) -> BaseException:
     """Return the error of the ssl module in one of urllib3's; the error itself without one."""
-    todo: list[BaseException] = [error]
-    for one in todo:
+    # urllib3 wraps it several times; the list grows by what each error holds, once each.
+    chain: list[BaseException] = [error]
+    for one in chain:
         if isinstance(one, ssl.SSLError) or type(one).__name__ == _OF_URLLIB3:
             return one
-        todo += [
+        chain += [
             inner
             for inner in (*one.args, getattr(one, "reason", None), one.__cause__, one.__context__)
-            if isinstance(inner, BaseException) and inner not in todo
+            if isinstance(inner, BaseException) and inner not in chain
         ]
     return error
 

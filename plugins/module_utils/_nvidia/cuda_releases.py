@@ -281,7 +281,7 @@ def _row(table: str, key: Any, value: Any) -> str | None:
             f"data of CUDA: the row {key!r}: {value!r} of {table} cannot be understood.",
             next_step="Write it as the built-in ones: releases: {'13.5.0': '620.10'}, "
             "compatible_since: {'14': '650.01'}, first: {feynman: '14.0'}, last: {volta: '12'}, "
-            "architectures: {feynman: sm_130}, distributions: {'debian14': '13.1.0'}, "
+            "architectures: {feynman: sm_130}, distributions: {'debian99': '13.1.0'}, "
             "glibc: {'2.44': '13.6'}, gcc: {'13.6': '17'}. "
             "Put quotes around versions.",
         )

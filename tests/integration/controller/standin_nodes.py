@@ -95,7 +95,8 @@ class ActionModule(ActionBase):
         if lost == NAME or (lost == "reboot" and behind):
             raise AnsibleConnectionFailure("No route to host")
         if task_vars.get("standin_fails") in (NAME, f"{{NAME}} {{self._task.args.get('state')}}"):
-            return {{**result, "failed": True, "msg": "It did not build.\\nSeen: gcc"}}
+            parts = {{"cause": "It did not build.", "evidence": "gcc"}}
+            return {{**result, "failed": True, "msg": "It did not build.\\nSeen: gcc", **parts}}
         if NAME == "gpu_node_facts":
             after = "after" if done.exists() or task_vars.get("standin_done") else "before"
             facts = json.loads((place / after).read_text())

@@ -57,6 +57,8 @@ class ActionModule(ActionBase):
         values = json.loads(record.read_text())["values"] if record.exists() else {{}}
         facts["acceptance"] = values.get("acceptance")
         facts["driver"]["loaded"] = task_vars.get("standin_driver", facts["driver"]["loaded"])
+        if task_vars.get("standin_no_gpu"):
+            facts.update(gpus=[], nvml=None)
         return {{"ansible_facts": {{"gpu_node": facts}}}}
 
     def gpu_node_acceptance(self, args, place, task_vars, host):
@@ -201,6 +203,22 @@ def test_a_pass_a_failure_and_a_second_run(nodes):
     run, report = nodes.accept({"gpu1": {}, "gpu2": {"standin_driver": "590.1"}})
     assert run.status == 0 and outcomes(report) == {"gpu1": "unchanged", "gpu2": "passed"}
     assert report["hosts"]["gpu2"]["reason"] == "its driver was 580.126.09, and is 590.1"
+
+
+def test_a_node_without_a_gpu_is_a_row_and_fails_where_gpus_are_expected(nodes):
+    bare = {"standin_no_gpu": True, "kubegpu_kube": {}}
+    run, report = nodes.accept({"gpu1": {}, "cpu1": bare})
+    assert run.status == 0, run.screen
+    assert outcomes(report) == {"gpu1": "passed", "cpu1": "not_tested"} and report["ok"]
+    assert "cpu1: The node has no NVIDIA GPU." in run.words()
+    expects = {**bare, "gpu_acceptance_expect": {"gpus": 8}}
+    run, report = nodes.accept({"gpu1": {}, "cpu1": expects})
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "unchanged", "cpu1": "refused"} and not report["ok"]
+    for arguments in ((), ("--check",)):
+        run, report = nodes.accept({"cpu1": bare}, *arguments)
+        assert run.status == 2 and outcomes(report) == {"cpu1": "refused"}, run.screen
+        assert "nothing was tested" in run.words()
 
 
 def test_a_test_that_hangs_shows_what_is_waited_for_and_is_ended(nodes):

@@ -22,6 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data impo
 from tests.integration import ansible_process
 from tests.integration.plans import machines, playbook
 from tests.tools.environments import REPOSITORY, collections
+from tests.unit.fixtures.keys import ED25519
 from tests.unit.fixtures.machines import MACHINES
 
 EXAMPLES = REPOSITORY / "playbooks" / "examples"
@@ -172,7 +173,7 @@ def test_air_gapped_drivers_and_cuda_come_from_the_mirror(tmp_path):
     own = {"p4": MACHINES["p4"], "h100": MACHINES["h100x8"]}
     # The example has no key: the plan refuses nodes whose key is not on the controller.
     key = tmp_path / "key.asc"
-    key.touch()
+    key.write_bytes(ED25519)
     rows = planned(
         tmp_path, "air_gapped", "gpu_site", own, site_toolkit_key=str(key),
         nvidia_driver_source="nvidia", cuda_toolkit_versions=["12.9"],

@@ -82,9 +82,10 @@ def test_a_cluster_that_refuses_is_found_before_a_node_is_changed(nodes):
     own = {"gpu1": expired, "gpu2": expired, "alone": {}}
     run = nodes.play("site", own, *PARTS)
     assert run.hosts("nvidia_driver") == ["alone"], run.screen
-    assert ended(run) == (["gpu1", "gpu2"], []), run.screen
-    nodes_alone = nodes.play("site", own, *DRIVER)
-    assert sorted(nodes_alone.hosts("nvidia_driver")) == sorted(own), nodes_alone.screen
+    # Ansible counts the failure of a task that runs once for its host only.
+    assert run.status == 2 and ended(run) == (["gpu1"], []), run.screen
+    without = nodes.play("site", own, *DRIVER)
+    assert sorted(without.hosts("nvidia_driver")) == sorted(own), without.screen
 
 
 @pytest.mark.full("verify", "teardown", "plan", "diagnose", why="the same plays' keys are a test")

@@ -14,6 +14,7 @@ import os
 import pytest
 
 from tests.integration.controller.hostile_nodes import Hostile
+from tests.unit.fixtures.keys import ED25519
 from tests.unit.fixtures.node_facts import node
 
 SECRET = "a-secret-of-the-controller-0123456789"
@@ -258,7 +259,7 @@ def test_check_mode_writes_nothing(nodes, playbook):
 
 def test_a_relative_path_of_a_person_begins_at_the_inventory(nodes):
     (nodes.folder / "inventory" / "files").mkdir(parents=True)
-    (nodes.folder / "inventory" / "files" / "key.asc").write_text("a key")
+    (nodes.folder / "inventory" / "files" / "key.asc").write_bytes(ED25519)
     found = {"nvidia_driver_repository": {"key_file": "files/key.asc"}}
     runfile = "NVIDIA-Linux-x86_64-580.126.09.run"
     for name, own in {

@@ -42,6 +42,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import
 )
 from tests.integration.plans import machines, playbook
 from tests.tools.environments import REPOSITORY, collections
+from tests.unit.fixtures.keys import ED25519
 from tests.unit.fixtures.machines import Machine
 
 GUIDES = REPOSITORY / "docs" / "docsite" / "rst"
@@ -140,7 +141,8 @@ def make(wanted: Mapping[str, Output], texts: Mapping[str, str], folder: Path) -
         for file in output.files:
             for root in (folder, place):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
-                (root / file).touch()
+                # A key where one is expected; an empty token is refused as well.
+                (root / file).write_bytes(ED25519)
         longer = {f'"{host}"': f'"{name}.{host}"' for host in output.machines}
         for host, machine in output.machines.items():
             own[f"{name}.{host}"] = machine

@@ -19,6 +19,7 @@ from ansible.template import Templar, trust_as_template
 
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_acceptance import gpu_acceptance
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_node_labels import gpu_node_labels
+from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.marks import MARK
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster import host_row
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Node, Run
@@ -67,6 +68,7 @@ class Host:
         filters = templar._engine.environment.filters
         filters["kubegpu.nodes.gpu_acceptance"] = gpu_acceptance
         filters["kubegpu.nodes.gpu_node_labels"] = gpu_node_labels
+        filters["kubegpu.nodes.rollout"] = rollout
         return templar.template(trust_as_template(expression))
 
     def set(self, file, task_name, **more):

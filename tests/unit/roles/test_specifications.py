@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import variables_of
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
     PLAYBOOK_VARIABLES,
 )
@@ -79,7 +82,7 @@ def test_the_page_of_variables_has_each_and_the_readme_names_its_place(role):
         for name in set(known).difference((f"{role.name}_proxy",))
         for key in known[name].get("options", ())
     }
-    assert listed == {*known, *keys}
+    assert listed == {*known, *keys}, "Next step: python -m tests.tools.reference"
 
 
 def test_what_a_mapping_is_merged_with_is_what_its_keys_say(role):
@@ -134,3 +137,40 @@ def test_nothing_of_the_node_is_in_the_message_of_a_reboot():
                     assert "{{" not in load(role / "vars" / "main.yml")[name], path
                     seen += 1
     assert seen == 5
+
+
+def words_of(value):
+    """Return the words of all texts in a value of YAML, of which comments are no part."""
+    if isinstance(value, dict):
+        return {word for pair in value.items() for one in pair for word in words_of(one)}
+    if isinstance(value, list):
+        return {word for one in value for word in words_of(one)}
+    return set(re.findall(r"\w+", value)) if isinstance(value, str) else set()
+
+
+def read_by_tasks(role):
+    """Return the words of a role's tasks and handlers, and of its variables that these name."""
+    paths = [path for folder in ("tasks", "handlers") for path in (role / folder).glob("*.yml")]
+    path = role / "vars" / "main.yml"
+    own = load(path) if path.is_file() else {}
+    found, new = set(), set().union(*(words_of(load(path)) for path in paths))
+    while new:
+        found |= new
+        new = {word for name in new & own.keys() for word in words_of(own[name])} - found
+    return found
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_each_option_of_a_part_is_read_and_each_argument_can_be_set(name):
+    part, role = PARTS[name], ROLES[0].parent / name
+    arguments = variables_of((name,)) - set(part.others)
+    known = set(options(role))
+    nothing_reads = known - arguments - set(part.others) - read_by_tasks(role)
+    assert not nothing_reads, (
+        f"{sorted(nothing_reads)}: neither the plan nor a task of the role reads it. Next step: a "
+        f"field of the request in the package of {name} (types.py, options.py), or a task"
+    )
+    assert not arguments - known, (
+        f"{sorted(arguments - known)}: no variable of the role. Next step: {role.name}/meta/"
+        "argument_specs.yml and defaults/main.yml, or internal in _plan/parts.py"
+    )

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..._core.errors import Refusal
@@ -21,6 +22,7 @@ from .decision import DecisionInput, Target
 from .installed import (
     read_installed,
 )
+from .licence import check_licence
 from .packages import (
     package_set,
 )
@@ -68,9 +70,11 @@ def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> 
     try:
         target = decide(inputs)
         _check_node(inputs, target)
+        notes = check_licence(inputs, target.branch)
     except Refusal as refusal:
         return Plan.refused(refusal)
     plan = plan_keep(inputs, target) if target.keep else plan_change(inputs, target)
+    plan = replace(plan, warnings=(*plan.warnings, *notes))
     old = None
     if plan.change and plan.packages:
         old = unsupported(node["os"], request.controller)

@@ -42,8 +42,7 @@ _START = (
         r"error)",
         _KERNEL,
         "The machine was suspended, and the driver {driver} could not start the GPU {address} "
-        "again "
-        "when it woke up: no program can use it until it is started anew.",
+        "again when it woke up: no program can use it until the driver starts it.",
         "Reboot the drained node. A node of a cluster is not to be suspended: systemctl mask "
         "sleep.target suspend.target hibernate.target hybrid-sleep.target. On a workstation update "
         "the BIOS, the kernel and linux-firmware.",

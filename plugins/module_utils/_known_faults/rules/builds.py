@@ -150,12 +150,9 @@ KNOWN_FIXES = (
         "kernel, "
         "whose interfaces have changed",
         "Boot the kernel that was there before, or a long-term kernel of the distribution that "
-        "this "
-        "branch was built for (390: up to 6.2 or so, 470: up to 6.8 or so); some distributions "
-        "patch the "
-        "branch for newer ones. A newer branch does not drive a GPU of Kepler or Fermi: replace "
-        "the card, "
-        "or use it without NVIDIA's driver.",
+        "this branch was built for; some distributions patch the branch for newer ones. A newer "
+        "branch does not drive a GPU of Kepler or Fermi: replace the card, or use it "
+        "without NVIDIA's driver.",
         "github.com/NVIDIA/open-gpu-kernel-modules/issues/610, 526",
         "2026-11-28",
         branches=(0, 470),

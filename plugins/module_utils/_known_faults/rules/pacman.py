@@ -70,7 +70,7 @@ PACMAN = (
         "No repository of this node has the package {package}, or has it in the version of the "
         "lists any more.",
         "Fetch the lists and upgrade all at once: pacman -Syu. If it is still missing, it was "
-        "renamed or is in the AUR only (older branches: nvidia-580xx-dkms, nvidia-470xx-dkms).",
+        "renamed or is in the AUR only.",
         "error: target not found: nvidia-dkms",
         _PACMAN_SOURCE,
         READ,

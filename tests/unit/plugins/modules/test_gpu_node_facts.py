@@ -26,7 +26,9 @@ from tests.unit.module_process import run_module as run_here
 CHECKOUT = Path(gpu_node_facts.__file__).resolve().parents[2]
 
 
-def run_module(tmp_path: Path, check: bool = False, **options: Any) -> dict[str, Any]:
+def run_module(
+    tmp_path: Path, check: bool = False, fails: bool = False, **options: Any
+) -> dict[str, Any]:
     """Run main() in a process of its own and return what it printed."""
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
@@ -44,7 +46,7 @@ def run_module(tmp_path: Path, check: bool = False, **options: Any) -> dict[str,
         check=False,
         cwd=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == (1 if fails else 0), done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
@@ -132,3 +134,9 @@ def test_a_signal_ends_it_with_an_answer(monkeypatch: pytest.MonkeyPatch) -> Non
     finally:
         signal.signal(signal.SIGINT, interrupt)
     assert answer["failed"] and "SIGTERM" in answer["cause"]
+
+
+def test_a_root_that_does_not_exist_is_refused(tmp_path):
+    answer = run_module(tmp_path, fails=True, root=str(tmp_path / "nowhere"))
+    assert answer["failed"] and f"{tmp_path}/nowhere does not exist" in answer["msg"]
+    assert answer["next_step"] and "ansible_facts" not in answer

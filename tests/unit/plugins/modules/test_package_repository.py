@@ -16,21 +16,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.access import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record import store as _state
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository import apply
 from ansible_collections.kubegpu.nodes.plugins.modules import package_repository as module
+from tests.unit.fixtures.keys import ED25519, ED25519_FINGERPRINT
 from tests.unit.module_process import predicted, run_module
 from tests.unit.plugins.module_utils._formats.test_openpgp import RSA2048
 
-# A key made by gpg 2.2.40 for this test.
-KEY = """-----BEGIN PGP PUBLIC KEY BLOCK-----
-
-mDMEawEhZhYJKwYBBAHaRw8BAQdACGhDcQZOgf35U3mQmt4c/TDwbXDGD7ActAE6
-3v71ygS0I1VuaXQgdGVzdCBvbmUgPG9uZUBleGFtcGxlLmludmFsaWQ+iJAEExYI
-ADgWIQQznv8Hc1IqXwaJOjTZDTbEkQAbsgUCawEhZgIbAwULCQgHAgYVCgkICwIE
-FgIDAQIeAQIXgAAKCRDZDTbEkQAbspaGAPsGgI6TIrB6mg1pI6JQfOMkAjQ3NFkn
-ouiI5GOusYxZpQEAtnwedn76iRJwibBLqIIKs+UeswPMkbJfHCKCIy1XdwU=
-=WiKj
------END PGP PUBLIC KEY BLOCK-----
-"""
-FINGERPRINT = "339EFF0773522A5F06893A34D90D36C491001BB2"
+KEY, FINGERPRINT = ED25519.decode(), ED25519_FINGERPRINT
 OFFICIAL = "https://nvidia.github.io/libnvidia-container/stable"
 OLD_LINE = (
     "# added by hand\n"

@@ -21,6 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths im
     wrong_hooks,
     wrong_inputs,
 )
+from tests.unit.plugins.module_utils._formats.test_openpgp import ED25519 as KEY
 
 ROOT = Path(__file__).parents[4]
 
@@ -102,8 +103,25 @@ def test_a_file_is_found_by_the_inventory_or_its_host_is_refused(tmp_path, optio
     assert wrong.variable == option and wrong.why == "names no file"
     assert f"{tmp_path}/inventory/files/x and no {tmp_path}/files/x" in wrong.message
     (tmp_path / "inventory" / "files").mkdir(parents=True)
-    (tmp_path / "inventory" / "files" / "x").write_text("x")
+    (tmp_path / "inventory" / "files" / "x").write_bytes(KEY if "key_file" in option else b"x")
     assert wrong_inputs(host(folder=str(tmp_path / "inventory"), **values), search) == []
+
+
+@pytest.mark.parametrize("option", FILES)
+@pytest.mark.parametrize("content", [b"", b" \n", b"not a key", b"$ANSIBLE_VAULT;1.1;AES256"])
+def test_a_token_or_a_key_that_cannot_be_used_is_refused(tmp_path, option, content, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "x").write_bytes(content)
+    found = wrong_inputs(host(folder=str(tmp_path), **FILES[option]), search)
+    key, text = "key_file" in option, content.strip()
+    if text.startswith(b"$") or (text and not key):
+        assert found == []
+        return
+    (wrong,) = found
+    what = "holds no public key" if key else "is empty."
+    assert wrong.message.startswith(f"{option}: files/x {what}") and "Next step: " in wrong.message
+    assert not text or text.decode() not in wrong.message
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,30 @@ def refused(hostvars):
             ["Missing sudo password\nNext step: ", "-K asks for it"],
         ),
         (
+            {"failed": True, "msg": "Task failed: Incorrect sudo password"},
+            "the node could not be read, see below",
+            ["Incorrect sudo password\nNext step: ", "the password that `sudo -v` accepts"],
+        ),
+        (
+            {"failed": True, "msg": "Task failed: Duplicate become password prompt encountered"},
+            "the node could not be read, see below",
+            [
+                "Duplicate become password prompt encountered\nNext step: ",
+                "the password that `sudo -v` accepts",
+            ],
+        ),
+        (
+            {
+                "unreachable": True,
+                "msg": "Task failed: ssh: Host key verification failed.",
+            },
+            "the node cannot be reached, see below",
+            [
+                "ssh: Host key verification failed.\nNext step: ",
+                "log in once with ssh",
+            ],
+        ),
+        (
             {
                 "failed": True,
                 "msg": "No start of json",
@@ -195,3 +219,6 @@ def test_a_tree_is_refused_by_what_works_on_the_machine(name):
     assert found["failed"] and found["msg"].startswith("kubegpu_root is /srv/image: ")
     assert known_result({name: True}) is None
     assert known_result({name: False}, "/srv/image") is None
+    ending = {"__kubegpu_read": found, "inventory_hostname": "gpu1"}
+    _short, (text,) = why_not_read("gpu1", ending)
+    assert text.count("Next step: ") == 1 and "ping" not in text

@@ -14,7 +14,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.marks im
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.options import (
     read_request,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.plan import Host, plan_host
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.plan import (
+    Host,
+    plan_host,
+    plan_without_gpus,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.result import report
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.acceptance import (
     ACCEPTANCE,
@@ -230,3 +235,20 @@ def test_a_record_of_something_else_counts_as_none(broken):
     assert read_acceptance({"values": {ACCEPTANCE: broken}}) is None
     assert read_acceptance({"values": {ACCEPTANCE: DONE}}) == DONE
     assert read_acceptance(None) is None and read_acceptance({}) is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "others", "action", "code"),
+    [
+        (8, True, "refuse", "gpu_count_differs"),
+        (8, False, "refuse", "gpu_count_differs"),
+        (0, False, "refuse", "no_gpu"),
+        (0, True, "skip", "no_gpu"),
+    ],
+)
+def test_a_node_without_gpus_is_not_passed_in_silence(expected, others, action, code):
+    found = plan_without_gpus(expected, others=others)
+    assert found.action == action and codes(found) == [code]
+    data = report({"n": found.to_json()}, {}, {}, ended="", checked=False)
+    assert data["ok"] is (action == "skip")
+    assert data["hosts"]["n"]["outcome"] == ("refused" if action == "refuse" else "not_tested")

@@ -14,19 +14,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.openpgp imp
     fingerprints,
     read_keys,
 )
+from tests.unit.fixtures.keys import ED25519, ED25519_FINGERPRINT
 
 # Two keys made by gpg 2.2.40 for this test; the fingerprints are those that it printed.
-ED25519 = b"""-----BEGIN PGP PUBLIC KEY BLOCK-----
-
-mDMEawEhZhYJKwYBBAHaRw8BAQdACGhDcQZOgf35U3mQmt4c/TDwbXDGD7ActAE6
-3v71ygS0I1VuaXQgdGVzdCBvbmUgPG9uZUBleGFtcGxlLmludmFsaWQ+iJAEExYI
-ADgWIQQznv8Hc1IqXwaJOjTZDTbEkQAbsgUCawEhZgIbAwULCQgHAgYVCgkICwIE
-FgIDAQIeAQIXgAAKCRDZDTbEkQAbspaGAPsGgI6TIrB6mg1pI6JQfOMkAjQ3NFkn
-ouiI5GOusYxZpQEAtnwedn76iRJwibBLqIIKs+UeswPMkbJfHCKCIy1XdwU=
-=WiKj
------END PGP PUBLIC KEY BLOCK-----
-"""
-ED25519_FINGERPRINT = "339EFF0773522A5F06893A34D90D36C491001BB2"
 RSA2048 = b"""-----BEGIN PGP PUBLIC KEY BLOCK-----
 
 mQENBGsBIWYBCADf0DkZvd4aFgUfDSq6SHecvWbl91FnBNJmImFrOw+QcckNI3sP

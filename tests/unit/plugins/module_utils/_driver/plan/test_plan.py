@@ -1313,8 +1313,8 @@ def test_a_system_of_no_table_can_be_described():
 
 def test_a_release_of_debian_can_be_described():
     given = facts("T4", "d13")
-    given["os"].update(version="14", codename="forky")
-    rows = {"debian14-archive": {"branches": [595]}}
+    given["os"].update(version="99", codename="unnamed")
+    rows = {"debian99-archive": {"branches": [595]}}
     plan = plan_driver(given, *read_options({"repositories": rows}))
     assert (plan.branch, plan.source) == ("595", "distro")
     assert plan.repository["components"] == ["contrib", "non-free", "non-free-firmware"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import config_files
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
@@ -119,3 +120,40 @@ def test_a_licence_for_an_image_that_has_its_driver():
     for asks_nothing in ({}, {"timeout": 5}):
         plan = guest("535.129.03", "runfile 535.161.08 proprietary", licence=asks_nothing)
         assert not plan.change
+
+
+@pytest.mark.parametrize(
+    ("licence", "says"),
+    [
+        ({"server": "lic", "token_path": "/srv/a.tok"}, "both token_path and server"),
+        ({"feature_type": 1}, "neither token_path nor server"),
+        ({"feature_type": 1, "token_path": "/srv/a.tok"}, ""),
+        ({"timeout": 5}, ""),
+    ],
+)
+def test_settings_of_a_licence_that_may_not_work_are_warned_of(licence, says):
+    plan = guest("535.129.03", "runfile 535.161.08 proprietary", licence=licence)
+    found = [one for one in plan.warnings if one.startswith("nvidia_driver_licence")]
+    assert plan.action != "refuse" and [says in one for one in found] == ([True] if says else [])
+    assert all("Next step: " in one for one in found)
+
+
+def test_a_legacy_licence_server_is_warned_of_from_branch_525_on():
+    plan = guest("535.129.03", "runfile 535.161.08 proprietary", licence={"server": "lic"})
+    (warning,) = (one for one in plan.warnings if "legacy licence server" in one)
+    assert plan.action != "refuse" and "branch 525 (vGPU 15)" in warning
+    assert "token_path" in warning
+    older = guest("470.82.01", "runfile 470.82.01 proprietary", licence={"server": "lic"})
+    assert not any("legacy licence server" in one for one in older.warnings)
+    whole = plan_driver(
+        facts("A10", "u24", "runfile 535.161.08 proprietary"),
+        *read_options({"licence": {"server": "lic"}}),
+    )
+    assert not any("legacy licence server" in one for one in whole.warnings)
+
+
+@pytest.mark.parametrize("value", [3, "0", True, "one"])
+def test_a_wrong_feature_type_is_told_with_what_the_types_mean(value):
+    with pytest.raises(InputError, match="one of 1, 2, 4") as caught:
+        read_options({"licence": {"feature_type": value}})
+    assert "1 for a vGPU guest" in caught.value.next_step
