@@ -44,12 +44,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable impo
 
 _INDENT = "  "
 _CENSORED = "censored"
+_TABLE = "kubegpu.nodes.fleet_table"
 # Of a failed task, the first that has a text; those of a command and of a module that crashed.
 _TEXTS = ("msg", "stderr", "stdout", "module_stderr", "module_stdout")
 _EMPTY = ("", "MODULE FAILURE")
 _NO_HOST = (
     "No host: the inventory is empty, or no play is for one of its hosts.",
-    "Next step: run it in the folder of the inventory, or give it with -i.",
+    "Next step: Run it in the folder of the inventory, or name the inventory with -i.",
 )
 
 
@@ -59,6 +60,11 @@ class CallbackModule(Default):
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
     CALLBACK_NAME = "kubegpu.nodes.tables"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed: set[str] = set()
+        self._is_below_table = False
 
     @property
     def _is_long(self) -> bool:
@@ -100,7 +106,9 @@ class CallbackModule(Default):
             super().v2_runner_on_ok(result)
             return
         self._handle_warnings_and_exception(result)
-        if result.result.get("_ansible_verbose_always"):
+        if result.task.action == _TABLE:
+            self._is_below_table = True
+        elif result.result.get("_ansible_verbose_always"):
             # A task that is there to show something.
             self._show_lines(_texts(result.result.get("msg")))
         elif not (result.task.loop and "results" in result.result):
@@ -163,14 +171,13 @@ class CallbackModule(Default):
         if not ended:
             self._show_lines(_NO_HOST, constants.COLOR_ERROR)
             return
-        words = {"changed": "changed", "failed": "failures", "unreachable": "unreachable"}
+        # Ansible counts predictions of a run that is not in check mode as changes, too.
+        changed = "would be changed" if context.CLIARGS.get("check") else "changed"
         counted = {
-            word: [host for host, numbers in ended.items() if numbers[key]]
-            for word, key in words.items()
+            changed: sorted(self._changed),
+            "failed": [host for host, numbers in ended.items() if numbers["failures"]],
+            "unreachable": [host for host, numbers in ended.items() if numbers["unreachable"]],
         }
-        if context.CLIARGS.get("check"):
-            counted = {f"would be {word}" if word == "changed" else word: hosts
-                       for word, hosts in counted.items()}  # fmt: skip
         texts = (
             f"{word}: {len(hosts)}" + (f" ({', '.join(hosts)})" if hosts else "")
             for word, hosts in counted.items()
@@ -188,6 +195,7 @@ class CallbackModule(Default):
         predicted = bool(result.task.check_mode)
         if predicted and not context.CLIARGS.get("check"):
             return
+        self._changed.add(result.host.get_name())
         how = "would change" if predicted else "changed"
         line = f"{how}: [{self.host_label(result)}] {_name(result.task)}{item}"
         self._show_lines([line], constants.COLOR_CHANGED)
@@ -200,8 +208,10 @@ class CallbackModule(Default):
     def _show_lines(
         self, lines: Iterable[str], color: str | None = None, *, error: bool = False
     ) -> None:
-        for line in lines:
+        # An empty line parts it from the table above.
+        for line in ["", *lines] if self._is_below_table else lines:
             self._display.display(printable(line), color=color, stderr=error)
+        self._is_below_table = False
 
     def _dump_results(self, *arguments: Any, **options: Any) -> str:
         return printable(super()._dump_results(*arguments, **options))

@@ -42,4 +42,6 @@ def test_a_run_without_a_host_says_what_to_try(capsys):
     CallbackModule().v2_playbook_on_stats(SimpleNamespace(processed={}, custom={}))
     first, step = capsys.readouterr().out.splitlines()
     assert first.startswith("No host: ")
-    assert step == "Next step: run it in the folder of the inventory, or give it with -i."
+    assert (
+        step == "Next step: Run it in the folder of the inventory, or name the inventory with -i."
+    )
