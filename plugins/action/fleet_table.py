@@ -30,12 +30,15 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import (
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
     TABLES,
     Column,
+    merged,
     notes,
     paragraph,
     render,
 )
 
 _FALLBACK_WIDTH = 120
+# The table of all hosts of a run, of which many are equal.
+_MERGED = "plan"
 # A stdout callback whose output a program reads, or that prints nothing.
 _QUIET = "null"
 _FOR_PROGRAMS = "json"
@@ -85,7 +88,8 @@ class ActionModule(ControllerAction):
             # A path that a node chose, or that is not of this collection: in check mode, too.
             check_file(trusted(dest, variables), form)
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
-        table = render(columns, rows, width, options["title"])
+        shown = merged(columns, rows) if options["table"] == _MERGED else rows
+        table = render(columns, shown, width, options["title"])
         keys = (key, f"{key}_last") if key else ()
         texts = [text for one in keys for text in notes(rows, one, columns[0].key)]
         below = [paragraph(text, width) for text in texts]

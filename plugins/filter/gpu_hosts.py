@@ -39,7 +39,8 @@ options:
         P(kubegpu.nodes.cuda_toolkit#role) or P(kubegpu.nodes.nvidia_container_toolkit#role) have
         something to do according to their plans; V(parts) those for which a MIG layout or a CUDA
         toolkit is requested, or on which these roles installed a CUDA toolkit; V(runtimes) those on
-        which the modules of container runtimes have to be called for it; V(partitions) those of a
+        which the modules of container runtimes have to be called for it, and V(runtimes_changed)
+        those of them whose facts differ from what is requested; V(partitions) those of a
         cluster with a MIG layout to change, and V(mig_teardown) those whose record has a MIG layout
         to restore; V(waiting) those whose batch was not started.
       - V(amd_enabled) selects hosts with AMD GPUs for which AMD's driver or container toolkit is
@@ -51,8 +52,10 @@ options:
         are, because their MIG layout cannot be restored.
       - V(driver) selects hosts with a loaded driver that did not fail, and V(changed) those of them
         whose node, labels or device plugin this run changed, so that no reboot or restart is left
-        to do; with C(gpu_verify_all), unchanged ones as well. V(verified) selects the hosts of the
-        table of a verification. These three omit hosts with C(gpu_verify_enabled=false).
+        to do; with C(gpu_verify_all), unchanged ones as well. V(unverified) selects the hosts that
+        this run changed, and that wait for a reboot or the restart of a runtime. V(verified)
+        selects the hosts of the table of a verification. These four omit hosts with
+        C(gpu_verify_enabled=false).
       - V(monitored) selects hosts with a GPU of any vendor that get an exporter of their own
         (C(gpu_monitoring_enabled)), V(monitoring_work) those on which the plan of
         P(kubegpu.nodes.gpu_monitoring#role) changes something, V(scraped) those whose plan is no
@@ -82,10 +85,10 @@ options:
     type: str
     choices:
       [any, unread, facts, lost, refusals, nvidia, amd, intel, gpu, none, work, parts, runtimes,
-      partitions, mig_teardown,
+      runtimes_changed, partitions, mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
-      changed, verified, groups, endings, reasons, wrong, monitored, monitoring_work, scraped,
-      exporter, dra_enabled, cluster_parts]
+      changed, unverified, verified, groups, endings, reasons, wrong, monitored, monitoring_work,
+      scraped, exporter, dra_enabled, cluster_parts]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster
@@ -156,12 +159,13 @@ def gpu_hosts(
             one for host in hosts if host in hostvars for one in wrong_values(host, hostvars[host])
         ]
         return found if select == "wrong" else [one["message"] for one in found]
-    if select == "changed":
+    if select in ("changed", "unverified"):
         from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
             changed_hosts,
+            unverified_hosts,
         )
 
-        return changed_hosts(hosts, hostvars)
+        return {"changed": changed_hosts, "unverified": unverified_hosts}[select](hosts, hostvars)
     try:
         selected = select_hosts(hosts, hostvars, select)
     except InputError as error:

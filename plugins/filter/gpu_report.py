@@ -22,7 +22,9 @@ description:
     what is not.
   - V(cluster) returns what would change in Kubernetes, V(cluster_teardown) what was removed there.
     V(dra) returns what NVIDIA's DRA driver needs, and what is there.
-  - V(verification) returns the results of M(kubegpu.nodes.gpu_node_verify) and of the cluster.
+  - V(verification) returns the results of M(kubegpu.nodes.gpu_node_verify) and of the cluster, and
+    V(unverified) why hosts are not verified that P(kubegpu.nodes.gpu_hosts#filter) returns with
+    V(unverified).
 positional: _input, what, hostvars
 options:
   _input:
@@ -34,7 +36,8 @@ options:
     description: The table.
     type: str
     choices:
-      [plan, plan_failures, result, teardown, cluster, cluster_teardown, dra, verification]
+      [plan, plan_failures, result, teardown, cluster, cluster_teardown, dra, verification,
+      unverified]
     required: true
   hostvars:
     description: Ansible's C(hostvars).
@@ -146,6 +149,7 @@ _value:
       V(cluster_teardown) has the same keys.
       With an enabled DRA driver, or V(dra), one row for it, and one for the preconditions of the
       cluster and of each node.
+    - With V(unverified) C(node), C(why) and C(next_step).
     - With V(verification) C(node); the name of each layer with V(ok), V(failed), V(not tried) or
       V(null) (nothing is known of it); C(result), the same for all of them; C(failed); C(causes), a
       sentence with evidence and next step for each failure; C(not_tried), why; C(proof), what was

@@ -24,6 +24,8 @@ description:
     change does not count. Ansible's own C(max_fail_percentage) ends the whole run, with the plays
     that would have reported it.
   - V(message) returns what the last play of a run says of a host whose failures were only stored.
+  - V(tags) returns those of the tags that a run selects, and V(roles) the roles of a host that the
+    playbook C(site) runs with the tags of the run.
   - V(left_out) returns the refusal for a role whose condition leaves out the first host of the
     play, and with it all tasks that run once.
 positional: _input, what, hostvars
@@ -33,17 +35,18 @@ options:
       With V(serial) the hosts of the play, with V(stop) those of the batch
       (C(ansible_play_batch)), with V(failure) and V(finding) C(ansible_failed_task), with
       V(refusal) what C(kubegpu.nodes.gpu_hosts('wrong')) returns, with V(message) the stored
-      failures of a host, with V(left_out) all hosts of the play.
+      failures of a host, with V(left_out) all hosts of the play, with V(tags) tags, with
+      V(roles) the host.
     type: raw
     required: true
   what:
     description: What is returned.
     type: str
-    choices: [serial, failure, finding, refusal, message, stop, left_out]
+    choices: [serial, failure, finding, refusal, message, stop, left_out, tags, roles]
     required: true
   hostvars:
     description: >-
-      Ansible's C(hostvars), with V(serial) and V(stop). A host that failed has the fact
+      Ansible's C(hostvars), with V(serial), V(stop) and V(roles). A host that failed has the fact
       C(kubegpu_failure), and a host whose batch was started C(kubegpu_begun).
     type: dict
     default: {}
@@ -76,6 +79,16 @@ options:
       a failure like any other.
     type: bool
     default: false
+  run_tags:
+    description: C(ansible_run_tags), with V(tags) and V(roles).
+    type: list
+    elements: str
+    default: [all]
+  skip_tags:
+    description: C(ansible_skip_tags), with V(tags) and V(roles).
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
@@ -113,6 +126,7 @@ _value:
       C(next_step).
     - With V(message) a line for each failure.
     - With V(left_out) a dictionary of C(action), which is C(refuse), and C(text).
+    - With V(tags) and V(roles) a list, which may be empty.
     - With V(stop) the message for the hosts that wait; empty if the next batch may start.
   type: raw
 """
@@ -130,11 +144,14 @@ def rollout(
     what: str,
     hostvars: Hostvars | None = None,
     hosts: Sequence[str] = (),
+    *,
     select: str | None = None,
     result: Mapping[str, Any] | None = None,
     changed: bool = False,
     task: str = "",
     again: str = "run again.",
+    run_tags: Sequence[str] = ("all",),
+    skip_tags: Sequence[str] = (),
 ) -> Any:
     """Return what a play in batches asks for."""
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import role_left_out
@@ -145,6 +162,8 @@ def rollout(
         hosts_stop,
         last_message,
         refusal,
+        roles_to_run,
+        selected,
     )
 
     if what == "serial":
@@ -159,10 +178,15 @@ def rollout(
         return refusal(task, value)
     if what == "message":
         return last_message(hosts[0], value)
+    if what == "tags":
+        return [tag for tag in value if selected(tag, run_tags, skip_tags)]
+    if what == "roles":
+        return roles_to_run((hostvars or {})[value[0]], run_tags, skip_tags)
     if what == "left_out":
         return {"action": "refuse", "text": role_left_out(value)}
     raise AnsibleFilterError(
-        f"rollout: {what!r} is none of serial, failure, finding, refusal, message, stop, left_out."
+        f"rollout: {what!r} is none of serial, failure, finding, refusal, message, stop, "
+        "left_out, tags, roles."
     )
 
 

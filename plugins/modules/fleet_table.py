@@ -27,8 +27,8 @@ options:
     default: ""
   table:
     description: >-
-      Use the columns and notes of a table of P(kubegpu.nodes.gpu_report#filter). Required without
-      O(columns).
+      Use the columns and notes of a table of P(kubegpu.nodes.gpu_report#filter). Rows of V(plan)
+      that are equal but for their names are shown as one. Required without O(columns).
     type: str
     choices: [plan, result, teardown, cluster]
   columns:

@@ -307,6 +307,11 @@ def planned_parts(variables: Variables) -> list[str]:
     return [*found, *(role for role in AMD_ROLES if _uses_amd(variables, role))]
 
 
+def uses_role(variables: Variables, role: str) -> bool:
+    """Return whether ``site`` plans the role on a host, or a run has planned it."""
+    return role in planned_parts(variables) or bool(plans(variables).get(role))
+
+
 def _has_work(variables: Variables, roles: Sequence[str] = NODE_ROLES) -> bool:
     found = plans(variables)
     return any(found.get(role, {}).get("work") is True for role in roles)
@@ -350,6 +355,12 @@ def _asks_runtimes(variables: Variables) -> bool:
     plan = plans(variables).get("nvidia_container_toolkit") or {}
     asks = any(plan.get(engine) for engine in ("containerd", "docker", "crio"))
     return asks and variables.get("kubegpu_root", "/") == "/"
+
+
+def _changes_runtimes(variables: Variables) -> bool:
+    """Return whether the plan asks a runtime's module, and the facts show a difference."""
+    plan = plans(variables).get("nvidia_container_toolkit") or {}
+    return bool(plan.get("steps")) and _asks_runtimes(variables)
 
 
 def _can_verify(variables: Variables) -> bool:
@@ -450,6 +461,7 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     ),
     "parts": lambda variables: asks_for_mig(variables) or asks_for_cuda(variables),
     "runtimes": _asks_runtimes,
+    "runtimes_changed": _changes_runtimes,
     "amd_enabled": lambda variables: _uses_amd(variables) and not _has_failed(variables),
     "amd_work": lambda variables: _has_work(variables, AMD_ROLES) and not _has_failed(variables),
     "amd_teardown": _has_amd,

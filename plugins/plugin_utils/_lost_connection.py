@@ -31,6 +31,8 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import sho
 
 # Set by the plays that work in batches.
 VARIABLE = "__kubegpu_lost_connection_fails"
+# Set by a play that changes nodes for the tasks that only ask what a module would change.
+QUERY = "__kubegpu_queries"
 
 Run = Callable[..., dict[str, Any]]
 
@@ -53,11 +55,12 @@ def lost_connection_fails(run: Run) -> Run:
         _clean_commands(self)
         try:
             result = taken_over(name, run(self, tmp, task_vars), _interpreter(self))
-            return checked(self, result)
+            result = checked(self, result)
+            return _as_query(result) if _is_set(self, QUERY, variables) else result
         except AnsibleConnectionFailure as error:
             # The server of ssh chooses the text.
             text = printable(str(error))
-            if not boolean(variables.get(VARIABLE, False), strict=False):
+            if not _is_set(self, VARIABLE, variables):
                 if text == str(error):
                     raise
                 raise AnsibleConnectionFailure(text) from None
@@ -76,6 +79,19 @@ def lost_connection_fails(run: Run) -> Run:
             raise AnsibleActionFail(printable(str(error))) from None
 
     return reached
+
+
+def _is_set(action: Any, name: str, variables: Mapping[str, Any]) -> bool:
+    """Return whether a variable of a play is true; an action gets a template as it was written."""
+    value = variables.get(name, False)
+    if isinstance(value, str):
+        value = action._templar.template(value)
+    return boolean(value, strict=False)
+
+
+def _as_query(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to a query: what would change is no change that Ansible counts."""
+    return {**result, "changed": False, "would_change": bool(result.get("changed"))}
 
 
 def _clean_commands(action: Any) -> None:

@@ -17,7 +17,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.result
     result_parts,
 )
 
-from ._hosts import select_hosts
+from ._hosts import plans, select_hosts, uses_role
+from ._variables_data import AMD_ROLES, NODE_ROLES
 
 ALL = "100%"
 # Actions of tasks that fail before anything was changed: a value or the plan is refused.
@@ -29,6 +30,15 @@ _ENDED = (
     "this one as well."
 )
 _ENDED_STEP = "fix what that host says, and run again."
+# Tags of the playbook site, by the role that it runs.
+_TAGS = {
+    "nvidia_driver": ("driver",),
+    "nvidia_mig": ("mig",),
+    "cuda_toolkit": ("cuda",),
+    "nvidia_container_toolkit": ("toolkit", "runtime"),
+    "amd_driver": ("driver",),
+    "amd_container_toolkit": ("toolkit", "runtime"),
+}
 _PERCENTAGE = re.compile(r"\d{1,3}%\Z", re.ASCII)
 
 
@@ -204,6 +214,34 @@ def stop_message(failures: Mapping[str, Mapping[str, Any] | None], limit: float)
         f"and kubegpu_max_fail_percentage allows {share}. Next step: fix what failed and run "
         "again; what is done already is left as it is"
     )
+
+
+def selected(tag: str, run_tags: Sequence[str], skip_tags: Sequence[str]) -> bool:
+    """Return whether a run selects a tag, by Ansible's rules."""
+    wanted, skipped = {*run_tags}, {*skip_tags}
+    return bool(wanted & {"all", "tagged", tag}) and not skipped & {"all", "tagged", tag}
+
+
+def roles_to_run(
+    variables: Mapping[str, Any], run_tags: Sequence[str], skip_tags: Sequence[str]
+) -> list[str]:
+    """Return the roles of a host that have something to do, and those after them, in order.
+
+    A later role may depend on what an earlier one changes. A role with several tags is left out
+    with each of them.
+    """
+    found = plans(variables)
+    roles = []
+    for vendor in (NODE_ROLES, AMD_ROLES):
+        own = [role for role in vendor if uses_role(variables, role)]
+        working = [number for number, role in enumerate(own) if found.get(role, {}).get("work")]
+        roles += own[working[0] :] if working else []
+    return [
+        role
+        for role in roles
+        if any(selected(tag, run_tags, ()) for tag in _TAGS[role])
+        and all(selected(tag, ("all",), skip_tags) for tag in _TAGS[role])
+    ]
 
 
 def _some(names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Run
 
-from ._report.nodes import selected
+from ._rollout import selected
 
 
 def this_run(

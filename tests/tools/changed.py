@@ -75,6 +75,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/filter/gpu_upgrade.py", _CODE | {"controller"} | _CLUSTER),
     ("plugins/filter/gpu_diagnosis.py", _CODE | {"fleet", "cluster"}),
     ("plugins/filter/*.py", _CODE | _REPORTS),
+    ("plugins/callback/*.py", _CODE | {"controller"}),
     ("plugins/doc_fragments/*.py", _CODE),
     ("plugins/plugin_utils/_fleet_report/templates/*", _CODE | {"controller"}),
     # Roles and playbooks.

@@ -33,11 +33,11 @@ from .._hosts import (
     wrong_values,
 )
 from .._reading import read_parts, was_read, why_not_read
-from .._rollout import failure_message
+from .._rollout import failure_message, selected
 from .._variables_data import AMD_ROLES, FAIL_ON, NODE_ROLES, PLAN_FAIL_ON
 from .cluster import cluster_plan, cluster_teardown, dra_plan
 from .kept import kept_row
-from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
+from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, unknown_row
 from .teardown import teardown_row
 from .verification import rows as verification
 
@@ -45,6 +45,7 @@ Variables = Mapping[str, Any]
 Rows = list[dict[str, Any]]
 
 _STOPPED = "the run stopped at this node; its failed task says why"
+_DAEMONS = {"docker": "Docker", "crio": "CRI-O"}
 _NOT_PLANNED = "the plan stopped at this node; its failed task says why"
 
 
@@ -99,7 +100,8 @@ def _plan_row(
         return unknown_row(host, _NOT_PLANNED)
     if not is_nvidia:
         plans = {part: plan for part, plan in plans.items() if part in AMD_PARTS}
-    return node_plan(host, node, plans, _runtimes(variables), run_tags, skip_tags, wrong)
+    queried = variables.get("__kubegpu_runtimes") or {}
+    return node_plan(host, node, plans, queried, run_tags, skip_tags, wrong)
 
 
 def not_read(variables: Variables) -> str:
@@ -244,9 +246,41 @@ def _to_verify(host: str, variables: Variables) -> bool:
 
 def _is_changed(host: str, variables: Variables) -> bool:
     """Return whether a role changed the node, and no reboot or restart is left to be done."""
-    results = (variables.get(f"{role}_result") or {} for role in (*NODE_ROLES, *AMD_ROLES))
-    changed = any(result.get("changed") for result in results)
-    return changed and not result_row(host, variables)["open"]
+    return _was_changed(variables) and not result_row(host, variables)["open"]
+
+
+def _was_changed(variables: Variables) -> bool:
+    return any(_result_changed(variables, role) for role in (*NODE_ROLES, *AMD_ROLES))
+
+
+def unverified_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[str]:
+    """Return the hosts that this run changed and does not verify, as they wait for something."""
+    able = select_hosts(select_hosts(hosts, hostvars, "verified"), hostvars, "not_failed")
+    return [host for host in able if _waits_for(host, hostvars[host])]
+
+
+def _waits_for(host: str, variables: Variables) -> list[dict[str, Any]]:
+    """Return the reboot and the restarts for which a changed node waits."""
+    if not _was_changed(variables) or _to_verify(host, variables):
+        return []
+    pending: list[dict[str, Any]] = result_row(host, variables)["pending"]
+    return pending
+
+
+def unverified_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
+    """Return of each host why it is not verified, and what to do then."""
+    return [{"node": host, **_unverified(_waits_for(host, hostvars[host]))} for host in hosts]
+
+
+def _unverified(pending: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    daemons = [_DAEMONS.get(one["daemon"], one["daemon"]) for one in pending if "daemon" in one]
+    # A reboot starts the daemons as well.
+    if len(daemons) < len(pending):
+        needs, step = "a reboot", "Reboot it"
+    else:
+        names = " and ".join(daemons)
+        needs, step = f"a restart of {names}", f"Restart {names} on it"
+    return {"why": f"It needs {needs}.", "next_step": f"{step}, then run site again, and verify."}
 
 
 def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
@@ -359,4 +393,5 @@ TABLES: Mapping[str, Callable[..., Rows]] = {
     "cluster_teardown": cluster_teardown_rows,
     "dra": dra_rows,
     "verification": verification_rows,
+    "unverified": unverified_rows,
 }

@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.steps import change_text
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
+from .._rollout import selected
 from .drivers import (
     REBOOT,
     RESTART,
@@ -397,12 +398,6 @@ def _tag(step: Mapping[str, str]) -> str:
     """Return the tag of the playbook site that runs a step."""
     part = str(step["part"]).removeprefix("AMD ")
     return "runtime" if part == "toolkit" and step["step"] in _RUNTIMES else part
-
-
-def selected(tag: str, run_tags: Sequence[str], skip_tags: Sequence[str]) -> bool:
-    """Return whether a run selects a tag, by Ansible's rules."""
-    selected, skipped = {*run_tags}, {*skip_tags}
-    return bool(selected & {"all", "tagged", tag}) and not skipped & {"all", "tagged", tag}
 
 
 def _actions(steps: Sequence[Mapping[str, str]]) -> set[tuple[str, str]]:

@@ -20,7 +20,7 @@ def result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]
     if result.get("failed"):
         return [row_step(engine, "fail", "", result_parts(result)["cause"])]
     steps = []
-    if result.get("changed"):
+    if result.get("would_change", result.get("changed")):
         # The first reason is that of the change; the others are remarks.
         reason = next(iter(result.get("reasons") or ()), "the configuration differs")
         steps.append(row_step(engine, "configure", "", reason))

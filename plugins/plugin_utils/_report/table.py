@@ -108,6 +108,22 @@ def render(
     return "\n".join(lines)
 
 
+def merged(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows that are equal but for their names as one, with the names as one item.
+
+    The first column has the names. The place of a row is that of the first name.
+    """
+    name, *_others = columns
+    keys = [*name.below, *(key for column in columns[1:] for key in (column.key, *column.below))]
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(repr([row.get(key) for key in keys]), []).append(row)
+    return [
+        {**same[0], name.key: ", ".join(str(row.get(name.key)) for row in same)}
+        for same in found.values()
+    ]
+
+
 def notes(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[str]:
     """Return the texts that rows have under ``key``, each once with the names of its rows.
 

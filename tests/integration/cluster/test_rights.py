@@ -41,7 +41,7 @@ FACTS = {
 }
 OFFERS = {BOTH: {GPU: "1", "amd.com/gpu": "2"}, INTEL: {"gpu.intel.com/xe": "1"}}
 SITE = """
-- import_playbook: kubegpu.nodes.cluster_nodes
+- import_playbook: kubegpu.nodes.parts.cluster_nodes
 """
 # The part of the playbook teardown that speaks to the cluster.
 TEARDOWN = """

@@ -30,7 +30,7 @@ TASKS = """
   tasks:
     - ansible.builtin.import_tasks: {folder}/{name}.yml
 """
-SITE, PLAN, TEARDOWN = "cluster_nodes", "plan_kubernetes", "teardown_device_plugins"
+SITE, PLAN, TEARDOWN = "parts.cluster_nodes", "plan_kubernetes", "teardown_device_plugins"
 LABEL = "kubegpu.nodes/gpu"
 # A node, its facts and what its kubelet reports.
 HOSTS = {

@@ -130,7 +130,7 @@ def test_such_facts_between_playbooks_cost_their_host_only(tmp_path, monkeypatch
     plays = [
         {"import_playbook": "kubegpu.nodes.groups"},
         between,
-        {"import_playbook": "kubegpu.nodes.cluster_nodes"},
+        {"import_playbook": "kubegpu.nodes.parts.cluster_nodes"},
     ]
     own = {"gpu1": evil(tmp_path, "ping"), "gpu2": {}}
     run = nodes.play(nodes.own("own.yml", plays), own, "--tags", "labels", everywhere=CLUSTER)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from xml.etree import ElementTree
 
 import pytest
 
@@ -118,6 +119,35 @@ def test_tables_are_on_standard_error_where_the_callback_prints_nothing(nodes):
     assert run.out.strip() == ""
     for title in ("Planned changes", "Result"):
         assert f"\n{title}" in run.screen, run.screen
+
+
+def test_the_callback_of_the_collection_prints_tables_changes_and_failures(nodes, tmp_path):
+    """JUnit, which Ansible writes by another callback, has all tasks."""
+    own = {
+        "gone1": {"standin_lost": "gpu_node_facts"},
+        "gpu1": {},
+        "gpu2": {"standin_fails": "nvidia_driver"},
+    }
+    settings = {
+        "ANSIBLE_STDOUT_CALLBACK": "kubegpu.nodes.tables",
+        "ANSIBLE_CALLBACKS_ENABLED": "ansible.builtin.junit",
+        "JUNIT_OUTPUT_DIR": str(tmp_path),
+    }
+    run = nodes.play("site", own, *DRIVER, settings=settings)
+    lines = run.out.splitlines()
+    assert run.status == 4 and not re.search(r"^(PLAY|TASK|ok:|skipping:)", run.out, re.M), run.out
+    assert "changed: [gpu1] Install, configure and load the driver" in lines
+    place = lines.index("failed: [gpu2] Install, configure and load the driver")
+    assert lines[place + 1 : place + 3] == ["  It did not build.", "  Seen: gcc"]
+    # A row of the plan, and no table of its own.
+    assert len([line for line in lines if line.startswith("gone1: No route to host")]) == 1
+    last = "Hosts: 3, changed: 2 (gpu1, gpu2), failed: 1 (gpu2), unreachable: 1 (gone1)"
+    assert lines[-1] == last
+    (report,) = tmp_path.glob("*.xml")
+    cases = ElementTree.parse(report).iter("testcase")
+    assert {one.get("name").split("]")[0] for one in cases if one.find("error") is not None} == {
+        "[gpu2"
+    }
 
 
 def test_one_host_that_is_down_and_no_other(nodes):

@@ -35,6 +35,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report import verif
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
     TABLES,
     Column,
+    merged,
     notes,
     paragraph,
     render,
@@ -165,7 +166,9 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 def _planned(rows: Sequence[Mapping[str, Any]], only: str) -> str:
     if only:
         return "\n".join(line for row in rows for line in _values(row, only.split(", ")))
-    plays = yaml.safe_load((REPOSITORY / "playbooks" / "plan.yml").read_text(encoding="utf-8"))
+    plays = yaml.safe_load(
+        (REPOSITORY / "playbooks" / "parts" / "plan_nodes.yml").read_text(encoding="utf-8")
+    )
     (shown,) = [
         task["kubegpu.nodes.fleet_table"]
         for play in plays
@@ -206,8 +209,9 @@ def table(
     :param below: the key of the texts below the table.
     """
     rows = complete(rows, ["-i", "inventory.yml"])
+    shown = merged(columns, rows) if columns == TABLES["plan"][0] else rows
     texts = [paragraph(text, WIDTH) for text in notes(rows, below, "node")]
-    return "\n".join([render(columns, rows, WIDTH, title), *(["", *texts] if texts else [])])
+    return "\n".join([render(columns, shown, WIDTH, title), *(["", *texts] if texts else [])])
 
 
 def verified(results: Mapping[str, Iterable[LayerResult]], layers: Sequence[str]) -> str:

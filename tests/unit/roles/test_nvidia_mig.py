@@ -14,6 +14,8 @@ from ansible.template import Templar, trust_as_template
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster import host_row
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Node, Run
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import roles_to_run
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import NODE_ROLES
 from tests.unit.fixtures.node_facts import P4, node
 
 ROOT = Path(__file__).parents[3]
@@ -296,16 +298,15 @@ def test_the_cdi_specification_follows_the_layout_in_the_same_run(service, path)
 
 
 def test_the_layout_is_changed_before_the_toolkit_makes_a_specification():
-    roles = [
-        one["ansible.builtin.include_role"]["name"]
-        for play in load("playbooks/site.yml")
-        for top in play.get("tasks", ())
-        for one in top.get("block", ())
-        if "ansible.builtin.include_role" in one
-    ]
-    assert roles.index("kubegpu.nodes.nvidia_mig") < roles.index(
-        "kubegpu.nodes.nvidia_container_toolkit"
-    )
+    work = {role: {"work": True} for role in NODE_ROLES}
+    node = {"gpus": [{"vendor": "nvidia"}]}
+    variables = {
+        "inventory_hostname": "gpu1",
+        "ansible_facts": {"gpu_node": node},
+        "kubegpu_plans": {"plans": {"gpu1": work}},
+    }
+    assert roles_to_run(variables, ["all"], []) == list(NODE_ROLES)
+    assert NODE_ROLES.index("nvidia_mig") < NODE_ROLES.index("nvidia_container_toolkit")
 
 
 WAITS = {"change": False, "action": "none", "reboot_reason": "MIG of GPU 0 waits"}

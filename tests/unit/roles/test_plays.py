@@ -14,7 +14,13 @@ import yaml
 PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
 PLAYS = [
     (f"{path.relative_to(PLAYBOOKS)}: {play['name']}", play)
-    for path in sorted([*PLAYBOOKS.glob("*.yml"), *PLAYBOOKS.glob("examples/*.yml")])
+    for path in sorted(
+        [
+            *PLAYBOOKS.glob("*.yml"),
+            *PLAYBOOKS.glob("parts/*.yml"),
+            *PLAYBOOKS.glob("examples/*.yml"),
+        ]
+    )
     for play in yaml.safe_load(path.read_text(encoding="utf-8"))
     if "hosts" in play
 ]

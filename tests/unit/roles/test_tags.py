@@ -14,7 +14,9 @@ import yaml
 from tests.unit.roles.test_proxies import mappings
 
 PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
-FILES = sorted([*PLAYBOOKS.glob("*.yml"), *PLAYBOOKS.glob("tasks/*.yml")])
+FILES = sorted(
+    path for folder in (".", "parts", "tasks") for path in (PLAYBOOKS / folder).glob("*.yml")
+)
 # What these parts have in common is of no use without both of them (docs/playbooks.md).
 TOGETHER = ({"toolkit", "runtime"}, {"dra", "device_plugin"})
 

@@ -119,14 +119,7 @@ def test_hosts_without_gpus_have_no_say_in_what_is_deployed(name, vendors):
             call(one_cluster, ["cpu", "g1", vendor], hostvars, deployed=True)
 
 
-def steps(name):
-    """Return the tasks of a playbook or of a file of tasks."""
-    found = load(name)
-    return [task for play in found for task in play["tasks"]] if "hosts" in found[0] else found
-
-
-@pytest.mark.parametrize("name", ["cluster_nodes", "tasks/plan_kubernetes"])
-def test_what_is_deployed_follows_the_hosts_with_gpus(name):
+def test_what_is_deployed_follows_the_hosts_with_gpus():
     """A task that runs once follows the first host that is in its role, not of the play."""
     (task,) = load("tasks/one_cluster")
     facts = task["ansible.builtin.set_fact"]
@@ -141,20 +134,19 @@ def test_what_is_deployed_follows_the_hosts_with_gpus(name):
             known = {"groups": groups, "ansible_play_hosts": ["h0", "h1", "h2"]}
             templar = Templar(DataLoader(), variables=known)
             assert sorted(templar.template(trust_as_template(facts[fact]))) == expected
-    deciders = {
-        "nvidia_dra_driver": "nvidia", "nvidia_device_plugin": "nvidia", "gpu_monitoring": "gpu",
-    }  # fmt: skip
-    asked = []
-    for step in steps(name):
-        kind = next((one for one in step if one.endswith(("include_role", "import_role"))), "")
-        role = (step.get(kind) or {}).get("name", "").rpartition(".")[2]
-        if role in deciders:
-            asked.append(role)
-            assert f"inventory_hostname in __kubegpu_{deciders[role]}_hosts" in str(step["when"])
-            # The plan of the monitoring includes what runs once by itself.
-            assert kind.endswith("include_role") or role == "gpu_monitoring"
-    # The device plugin gives out no GPU that the DRA driver still gives out.
-    assert [*dict.fromkeys(asked)] == [*deciders]
+    (step,) = load("tasks/cluster_parts")
+    assert "ansible.builtin.include_role" in step
+    given = step["vars"]
+    assert given["__kubegpu_nvidia"] == "{{ inventory_hostname in __kubegpu_nvidia_hosts }}"
+    wanted = {one["role"]: str(one["wanted"]) for one in given["__kubegpu_parts"]}
+    # The device plugin allocates no GPU that the DRA driver still allocates.
+    assert [*wanted][1:4] == ["gpu_node_labels", "nvidia_device_plugin", "amd_device_plugin"]
+    roles = [one["role"] for one in given["__kubegpu_parts"]]
+    assert roles[2:4] == ["nvidia_dra_driver", "nvidia_device_plugin"]
+    assert "__kubegpu_dra" in wanted["nvidia_dra_driver"]
+    assert "__kubegpu_nvidia" in given["__kubegpu_dra"]
+    assert "__kubegpu_nvidia" in wanted["nvidia_device_plugin"]
+    assert "inventory_hostname in __kubegpu_gpu_hosts" in wanted["gpu_monitoring"]
 
 
 @pytest.mark.parametrize("vendor", ["amd", "intel"])
@@ -197,7 +189,7 @@ def test_s18_a_pod_is_checked():
         call(gpu_resources_check, {"kind": "Service", "spec": {}})
 
 
-@pytest.mark.parametrize("name", ["cluster_nodes", "tasks/plan_kubernetes", "verify"])
+@pytest.mark.parametrize("name", ["parts/cluster_nodes", "tasks/plan_kubernetes", "verify"])
 def test_playbooks_that_follow_one_host_ask_whether_all_agree(name):
     assert '"__kubegpu_deployed": true' in json.dumps(load(name))
     (task,) = load("tasks/one_cluster")

@@ -53,7 +53,8 @@ def test_every_role_is_looked_at():
 def test_what_roles_and_playbooks_set_themselves_is_known():
     """Internal names begin with two underscores, or are kept facts."""
     files = [*ROOT.glob("roles/*/tasks/*.yml"), *ROOT.glob("roles/*/vars/*.yml")]
-    files += [*ROOT.glob("playbooks/*.yml"), *ROOT.glob("playbooks/tasks/*.yml")]
+    files += [*ROOT.glob("playbooks/*.yml"), *ROOT.glob("playbooks/parts/*.yml")]
+    files += ROOT.glob("playbooks/tasks/*.yml")
     found = {
         name
         for path in files

@@ -42,6 +42,49 @@ def planned(**variables):
     return host(**{**plans, "nvidia_container_toolkit_plan": TOOLKIT, **variables})
 
 
+def changed(**result):
+    """A host with a runtime that this run configured."""
+    runtimes = {"docker": {"changed": True, **result}}
+    return planned(
+        nvidia_container_toolkit_result={"changed": True, "runtimes": runtimes},
+        inventory_hostname="a",
+    )
+
+
+WAITS = {"restart_required": True, "restart_reason": "--gpus needs it"}
+REBOOTS = {"changed": True, "reboot_required": True, "reboot_reason": "nouveau is in use"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "why", "step"),
+    [
+        (changed(**WAITS), "It needs a restart of Docker.", "Restart Docker on it"),
+        ({**changed(), "nvidia_driver_result": REBOOTS}, "It needs a reboot.", "Reboot it"),
+        ({**changed(**WAITS), "nvidia_driver_result": REBOOTS}, "It needs a reboot.", "Reboot it"),
+    ],
+)
+def test_a_changed_node_that_waits_is_named_with_the_next_step(variables, why, step):
+    hostvars = {"a": variables}
+    assert tables.unverified_hosts(["a"], hostvars) == ["a"]
+    row = {"node": "a", "why": why, "next_step": f"{step}, then run site again, and verify."}
+    assert tables.unverified_rows(["a"], hostvars) == [row]
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        changed(),
+        planned(),
+        {**planned(), "nvidia_driver_result": {**REBOOTS, "changed": False}},
+        {**changed(**WAITS), "gpu_verify_enabled": False},
+        {**changed(**WAITS), "kubegpu_failure": {"refused": False}},
+        {},
+    ],
+)
+def test_others_are_verified_unchanged_or_have_failed(variables):
+    assert tables.unverified_hosts(["a"], {"a": variables}) == []
+
+
 def test_the_plan_of_each_host_or_why_there_is_none():
     wrong = {"variable": "nvidia_driver_branch", "part": "driver", "message": "x", "cluster": False}
     hostvars = {
@@ -75,9 +118,10 @@ def test_the_plan_of_each_host_or_why_there_is_none():
     assert rows["cpu"]["why"] == ["no GPU: nothing to do"]
 
 
-def test_what_a_runtime_said_in_check_mode_is_in_the_plan():
-    result = {"changed": True, "runtimes": {"docker": {"changed": True, "reasons": ["no entry"]}}}
-    hostvars = {"a": planned(nvidia_container_toolkit_result=result)}
+@pytest.mark.parametrize("key", ["changed", "would_change"])
+def test_what_a_runtime_said_in_check_mode_is_in_the_plan(key):
+    runtimes = {"docker": {"changed": False, key: True, "reasons": ["no entry"]}}
+    hostvars = {"a": planned(__kubegpu_runtimes=runtimes)}
     (row,) = plan_rows(["a"], hostvars)
     assert row["changes"] == ["docker: configure"]
     assert row["why"] == ["no entry", "driver: not managed (nvidia_driver_enabled: false)"]
