@@ -173,7 +173,8 @@ def without_cluster(names: Mapping[str, Iterable[str]]) -> str:
     others = f" ({len(found) - 1} more of its kind)" if len(found) > 1 else ""
     return (
         f"{name} is set for {_where(found[name])}{others}, and kubegpu_kube for no host: no "
-        "cluster is asked, and labels, device plugins and the DRA driver are neither planned nor applied. "
+        "cluster is asked, and labels, device plugins and the DRA driver are neither planned nor "
+        "applied. "
         "Next step: set kubegpu_kube (such as kubeconfig and context) for the nodes of a cluster; "
         "without one, leave these variables out."
     )
