@@ -17,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_action i
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._explain import (
     explain_text,
     explained_rows,
+    nothing_known,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
 
@@ -37,7 +38,11 @@ class ActionModule(ControllerAction):
         path = find_file(options["variable"], options["file"], variables)
         text = _read(path, options["variable"])
         found = explain_text(text, options["facts"], options["host"])
-        return {"findings": found, "rows": explained_rows(found)}
+        return {
+            "findings": found,
+            "rows": explained_rows(found),
+            "otherwise": "" if found else nothing_known(text),
+        }
 
 
 def _read(path: str, variable: str) -> str:

@@ -37,6 +37,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     prefixed,
     roles_of,
     unknown,
+    without_cluster,
     wrong,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
@@ -114,6 +115,9 @@ class ActionModule(ControllerAction):
         elif nothing_reads and strictest == "warn":
             *most, last = map(str, nothing_reads)
             result["warnings"] = [*most, f"{last} {_NEXT_STEP}"]
+        lonely = without_cluster(names) if options["reads"] and not connections else ""
+        if lonely:
+            result["warnings"] = [*result.get("warnings", ()), lonely]
         if texts:
             return {**result, "failed": True, "msg": "\n".join(["No node was touched.", *texts])}
         return {

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run one of Ansible's own modules on a node, behind the door of this collection."""
+"""Run one of Ansible's own modules on a node, by the entry point of this collection's actions."""
 
 from __future__ import annotations
 

@@ -67,6 +67,10 @@ rows:
   returned: success
   type: list
   elements: dict
+otherwise:
+  description: What to do if there is no fault that this collection knows; empty if there is one.
+  returned: success
+  type: str
 cause:
   description: What is wrong, with the name of the file, option or package.
   returned: failure

@@ -22,6 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable impo
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import find_fix
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.explain import explain
+from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.kinds import rest_of
 
 from ._forms import facts_fault
 
@@ -52,6 +53,14 @@ def explain_text(text: Any, facts: Any = None, host: str = "") -> list[dict[str,
             )
     found = [_shown(one, host) for one in explain(text, facts)]
     return sorted(found, key=lambda one: SEVERITIES.index(one["severity"]))
+
+
+def nothing_known(text: str) -> str:
+    """Return the next step for a text in which no known fault is."""
+    return (
+        f"give {rest_of(text)}, or run kubegpu.nodes.diagnose without gpu_diagnose_text_file, "
+        "which reads the nodes."
+    )
 
 
 def _shown(found: Finding, host: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The door of all actions that run modules on nodes.
+"""The entry point of all actions that run modules on nodes.
 
 A connection that is lost in a task: unreachable, or a failure that a block can rescue. Ansible
 takes a host that becomes unreachable out of the run without any ``rescue``, and ends the run when

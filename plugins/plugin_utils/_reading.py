@@ -187,7 +187,9 @@ def known_result(variables: Variables, root: str = "/") -> dict[str, Any] | None
     if EARLIER in variables:
         earlier = _ending(variables)
         how = {key: True for key in ("failed", "unreachable") if earlier.get(key)}
-        return {"changed": False, "msg": str(earlier.get("msg") or "It was not read."), **how}
+        # The table of hosts that could not be read has the rest of the message.
+        cause = str(earlier.get("msg") or "It was not read.").partition("\n")[0]
+        return {"changed": False, "msg": cause, **how}
     cause = left_out(variables)
     told = {"msg": cause} if cause else _tree_refused(variables, root)
     return {"failed": True, "changed": False, **told} if told else None

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,11 @@ from ._variables_data import (
 # Similarity of two names, from 0 to 1, below which none is suggested.
 _MIN_SIMILARITY = 0.6
 _REPOSITORY = {key: option for option, key in REPOSITORY_KEYS.items()}
+# Roles that do nothing without a cluster. That of monitoring also sets up hosts.
+_OF_CLUSTERS = (
+    "gpu_node_labels_", "nvidia_device_plugin_", "amd_device_plugin_", "intel_device_plugin_",
+    "nvidia_dra_driver_",
+)  # fmt: skip
 _MODULE_UTILS = "ansible_collections.kubegpu.nodes.plugins.module_utils"
 # The readers of the roles' options: file and function. One is imported when a fleet has a variable
 # of its role, because Ansible compiles the code of collections in each process.
@@ -64,13 +69,19 @@ class Unknown:
     nearest: str | None = None
 
     def __str__(self) -> str:
-        where = self.hosts[0] if self.hosts else "the play"
-        more = len(self.hosts) - 1
-        if more > 0:
-            where += f" and {more} more host{'s' if more > 1 else ''}"
         meant = f" Did you mean {self.nearest}?" if self.nearest else ""
         meant = f" {foreign(self.name)}" if foreign(self.name) else meant
-        return f"{self.name} is not a variable of this collection, and is set for {where}.{meant}"
+        return (
+            f"{self.name} is not a variable of this collection, and is set for "
+            f"{_where(self.hosts)}.{meant}"
+        )
+
+
+def _where(hosts: Sequence[str]) -> str:
+    """Return the hosts that have a variable, of which the first is named."""
+    more = len(hosts) - 1
+    rest = f" and {more} more host{'s' if more > 1 else ''}" if more > 0 else ""
+    return f"{hosts[0] if hosts else 'the play'}{rest}"
 
 
 @dataclass(frozen=True)
@@ -144,6 +155,29 @@ def unknown(names: Mapping[str, Iterable[str]], known: Iterable[str]) -> list[Un
         Unknown(name, tuple(hosts), nearest(name, known_set))
         for name, hosts in sorted(found.items())
     ]
+
+
+def without_cluster(names: Mapping[str, Iterable[str]]) -> str:
+    """Return that variables of a cluster are set and no host has one; empty if none is set.
+
+    :param names: as for :func:`unknown`.
+    """
+    found: dict[str, list[str]] = {}
+    for host, given in names.items():
+        for name in given:
+            if name.startswith(_OF_CLUSTERS):
+                found.setdefault(name, []).extend([host] if host else [])
+    if not found:
+        return ""
+    name = min(found)
+    others = f" ({len(found) - 1} more of its kind)" if len(found) > 1 else ""
+    return (
+        f"{name} is set for {_where(found[name])}{others}, and kubegpu_kube for no host: no "
+        "cluster is asked, and labels, device plugins and the DRA driver are neither planned nor "
+        "applied. "
+        "Next step: set kubegpu_kube (such as kubeconfig and context) for the nodes of a cluster; "
+        "without one, leave these variables out."
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-# Lines about dependencies name the packages; the error comes after them.
+# Lines about dependencies name the packages; the error comes after them. Those about keys name the
+# key that the repository's entry has.
 RELATION = (
     r"\b(?:Depends|PreDepends|Pre-Depends|Conflicts|Breaks|Recommends): "
-    r"|^ *(?:- |Problem)|requires |but \S+ is to be installed"
+    r"|^ *(?:- |Problem)|requires |but \S+ is to be installed|GPG Keys are configured as"
 )
 
 
@@ -56,10 +57,11 @@ _WORDS = (
     r"unmet dependencies|but (?:it|\S+) is (?:not (?:going )?)?to be installed|is not installable"
     r"|No match for argument|Unable to (?:find a match|locate package)|[Nn]o package"
     r"|(?:All matches|matches) were filtered out|modular filtering|No provider of|\bSolution \d"
-    r"|is not signed|is not installed$|GPG check FAILED|GPG signature|GPG key|Signing key"
+    r"|is not signed|is not installed$|\bPublic key for \S{1,120} is not installed"
+    r"|GPG check FAILED|GPG signature|GPG key|Signing key"
     r"|(?:R|r)oot privileges|superuser privileges|is locked by|management is locked"
-    r"|Download \(curl\)|not found on medium|Valid metadata not found|Signature verification failed"
-    r"|Release file|remove is disabled"
+    r"|Download \(curl\)|not found on medium|Valid metadata not found"
+    r"|Signature verification failed|Release file|remove is disabled"
     r"|Es konnte keine Übereinstimmung"
 )
 # In other languages only the shape of such a line is the same.

@@ -17,7 +17,7 @@ from .._kube.errors import KubeError
 from .answers import EvictionResult, judge, passes, still_running, still_there
 from .plan import read_pod
 from .types import EVICT, LEAVES, WAITS, Node, Request
-from .work import Going, NodeDrain
+from .work import LeavingPod, NodeDrain
 
 _FIRST_PAUSE = 1.0
 _PODS = "/api/v1/pods"
@@ -57,23 +57,26 @@ class Drain:
         A node fails if one of its pods can never be. A budget may let a pod go later.
         """
         pairs = [
-            (work, going) for work in works for going in work.open.values() if going.kind == EVICT
+            (work, leaving)
+            for work in works
+            for leaving in work.open.values()
+            if leaving.kind == EVICT
         ]
         self._ask(pairs, dry_run=True)
-        for work, going in pairs:
-            if going.outcome.final and going.outcome.finding:
-                work.fail(going.outcome.finding, going.pod)
+        for work, leaving in pairs:
+            if leaving.outcome.final and leaving.outcome.finding:
+                work.fail(leaving.outcome.finding, leaving.pod)
 
     def predict(self, works: Sequence[NodeDrain]) -> None:
         """Take the answers of :meth:`preflight` for those of the evictions."""
         for work in works:
-            for uid, going in work.open.items():
-                if going.kind == EVICT and going.outcome.finding:
-                    work.fail(going.outcome.finding, going.pod)
-                elif going.kind == EVICT:
-                    work.evicted[uid] = {**going.pod.to_json(), "seconds": None}
-                if work.node is not None and not work.node.ready and going.told:
-                    work.fail(still_there(going.pod, work.node, None), going.pod)
+            for uid, leaving in work.open.items():
+                if leaving.kind == EVICT and leaving.outcome.finding:
+                    work.fail(leaving.outcome.finding, leaving.pod)
+                elif leaving.kind == EVICT:
+                    work.evicted[uid] = {**leaving.pod.to_json(), "seconds": None}
+                if work.node is not None and not work.node.ready and leaving.finished:
+                    work.fail(still_there(leaving.pod, work.node, None), leaving.pod)
             work.open = {uid: one for uid, one in work.open.items() if uid not in work.evicted}
 
     def run(self, works: Sequence[NodeDrain], limit: float = 0) -> None:
@@ -82,9 +85,9 @@ class Drain:
         :param limit: seconds after which the nodes that are left stay as they are; 0 for none.
         """
         for work in works:
-            for going in work.open.values():
+            for leaving in work.open.values():
                 # What a dry run said is old by now.
-                going.outcome = EvictionResult()
+                leaving.outcome = EvictionResult()
         begin = last = self._clock()
         pause = _FIRST_PAUSE
         while True:
@@ -110,11 +113,11 @@ class Drain:
     def _round(self, works: Sequence[NodeDrain]) -> None:
         for work in works:
             self._end_waiting(work)
-        self._ask([(work, going) for work in works for going in work.to_evict()], dry_run=False)
+        self._ask([(work, leaving) for work in works for leaving in work.to_evict()], dry_run=False)
         for work in works:
-            for going in work.open.values():
-                if going.outcome.final and going.outcome.finding:
-                    work.fail(going.outcome.finding, going.pod)
+            for leaving in work.open.values():
+                if leaving.outcome.final and leaving.outcome.finding:
+                    work.fail(leaving.outcome.finding, leaving.pod)
         self._look([(work, uid) for work in works for uid in work.open])
         empty = [work for work in works if work.active and not work.open]
         again = [work for work in empty if work.look_again]
@@ -126,27 +129,27 @@ class Drain:
         for work in works:
             self._end(work)
 
-    def _ask(self, pairs: Sequence[tuple[NodeDrain, Going]], *, dry_run: bool) -> None:
+    def _ask(self, pairs: Sequence[tuple[NodeDrain, LeavingPod]], *, dry_run: bool) -> None:
         """Evict pods, or ask whether they could be."""
         if not pairs or not self._find_version(must=dry_run):
             return
 
-        def ask(pair: tuple[NodeDrain, Going]) -> EvictionResult:
-            going = pair[1]
+        def ask(pair: tuple[NodeDrain, LeavingPod]) -> EvictionResult:
+            leaving = pair[1]
             try:
-                self._remove(going, dry_run)
+                self._remove(leaving, dry_run)
             except KubeError as error:
-                return judge(going.pod, error)
-            return judge(going.pod, None)
+                return judge(leaving.pod, error)
+            return judge(leaving.pod, None)
 
-        for (work, going), outcome in zip(
+        for (work, leaving), outcome in zip(
             pairs, self._cluster.each(ask, pairs, self._request.concurrency)
         ):
             if isinstance(outcome, KubeError):
                 raise outcome
-            going.outcome = outcome
+            leaving.outcome = outcome
             if outcome.done and not outcome.gone and not dry_run:
-                work.evicted[going.pod.uid] = {**going.pod.to_json(), "seconds": None}
+                work.evicted[leaving.pod.uid] = {**leaving.pod.to_json(), "seconds": None}
 
     def _find_version(self, *, must: bool) -> bool:
         """Find the version of evictions; False if the API server is away, which may pass."""
@@ -170,12 +173,12 @@ class Drain:
             self._away = error
         return self._away is None
 
-    def _remove(self, going: Going, dry_run: bool) -> None:
+    def _remove(self, leaving: LeavingPod, dry_run: bool) -> None:
         """Evict or delete a pod.
 
         :raises KubeError: it was not there, or may not go.
         """
-        pod, grace = going.pod, self._request.grace_period
+        pod, grace = leaving.pod, self._request.grace_period
         if self._request.delete:
             if not self._cluster.delete(pod.path, uid=pod.uid, grace=grace, dry_run=dry_run):
                 raise KubeError(f"The pod {pod.full_name} was gone", status=404)
@@ -203,9 +206,9 @@ class Drain:
                 raise found
             there.update((data["metadata"]["uid"], data) for data in found)
         for work, uid in pairs:
-            going = work.open[uid]
+            leaving = work.open[uid]
             if uid in there:
-                going.pod = read_pod(there[uid], going.pod.gpus)
+                leaving.pod = read_pod(there[uid], leaving.pod.gpus)
             else:
                 work.remove(uid)
 
@@ -217,9 +220,9 @@ class Drain:
         if wait_for.evict:
             self._read_again([work])
             return
-        for going in work.open.values():
-            if going.kind == WAITS:
-                work.fail(still_running(going.pod, work.waited), going.pod)
+        for leaving in work.open.values():
+            if leaving.kind == WAITS:
+                work.fail(still_running(leaving.pod, work.waited), leaving.pod)
 
     def _end(self, work: NodeDrain) -> None:
         """Judge a node whose time is over, or whose kubelet cannot end its pods."""
@@ -230,7 +233,7 @@ class Drain:
             if over and self._away is not None:
                 raise self._away
             return
-        stuck = not work.node.ready and all(going.told for going in work.open.values())
+        stuck = not work.node.ready and all(leaving.finished for leaving in work.open.values())
         if not over and not stuck:
             return
         try:
@@ -244,10 +247,10 @@ class Drain:
         if stuck and node.ready and not over:
             work.node = node
             return
-        for going in work.open.values():
-            finding = going.outcome.finding
-            if finding is None or going.outcome.done:
-                paused = going.kind == LEAVES and going.pod.owner_kind == "DaemonSet"
+        for leaving in work.open.values():
+            finding = leaving.outcome.finding
+            if finding is None or leaving.outcome.done:
+                paused = leaving.kind == LEAVES and leaving.pod.owner_kind == "DaemonSet"
                 now = self._cluster.server_time
-                finding = still_there(going.pod, node, now, paused)
-            work.fail(finding, going.pod)
+                finding = still_there(leaving.pod, node, now, paused)
+            work.fail(finding, leaving.pod)

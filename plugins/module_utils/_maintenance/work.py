@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Going:
+class LeavingPod:
     """A pod that is to leave its node."""
 
     pod: Pod
@@ -29,7 +29,7 @@ class Going:
     outcome: EvictionResult = field(default_factory=EvictionResult)
 
     @property
-    def told(self) -> bool:
+    def finished(self) -> bool:
         """Whether nothing is left to be asked of the API server."""
         return self.kind == LEAVES or self.outcome.done
 
@@ -47,7 +47,7 @@ class NodeDrain:
     #: What is wrong, with the pod, if it concerns one.
     problems: list[tuple[Pod | None, Finding]] = field(default_factory=list)
     #: Pods that are to leave, by uid.
-    open: dict[str, Going] = field(default_factory=dict)
+    open: dict[str, LeavingPod] = field(default_factory=dict)
     kept: list[Decision] = field(default_factory=list)
     #: Accepted evictions, by uid; ``seconds`` is null as long as the pod is there.
     evicted: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class NodeDrain:
     @property
     def waits(self) -> bool:
         """Whether pods of the node are given time to finish."""
-        return any(going.kind == WAITS for going in self.open.values())
+        return any(leaving.kind == WAITS for leaving in self.open.values())
 
     def fail(self, finding: Finding, pod: Pod | None = None) -> None:
         self.problems.append((pod, finding))
@@ -94,12 +94,16 @@ class NodeDrain:
             elif decision.kind != GONE:
                 known = self.open.get(decision.pod.uid)
                 if known is None or known.kind != decision.kind:
-                    self.open[decision.pod.uid] = Going(decision.pod, decision.kind)
+                    self.open[decision.pod.uid] = LeavingPod(decision.pod, decision.kind)
 
-    def to_evict(self) -> list[Going]:
+    def to_evict(self) -> list[LeavingPod]:
         if self.waits:
             return []
-        return [going for going in self.open.values() if going.kind == EVICT and not going.told]
+        return [
+            leaving
+            for leaving in self.open.values()
+            if leaving.kind == EVICT and not leaving.finished
+        ]
 
     def remove(self, uid: str) -> None:
         """Take note that a pod is gone."""
@@ -147,7 +151,7 @@ class NodeDrain:
             "was_unschedulable": self.was_unschedulable,
             "held_by": view(node)["run"] if node else None,
             "evicted": evicted,
-            "waiting": [_waiting(going) for going in self.open.values()],
+            "waiting": [_waiting(leaving) for leaving in self.open.values()],
             "kept": [
                 {**one.pod.to_json(), "why": one.why} for one in self.kept if one.why != "no_gpu"
             ],
@@ -177,12 +181,12 @@ class NodeDrain:
         return row
 
 
-def _waiting(going: Going) -> dict[str, Any]:
-    finding = going.outcome.finding
+def _waiting(leaving: LeavingPod) -> dict[str, Any]:
+    finding = leaving.outcome.finding
     return {
-        **going.pod.to_json(),
-        "why": going.kind,
-        "deletion": going.pod.deletion or None,
+        **leaving.pod.to_json(),
+        "why": leaving.kind,
+        "deletion": leaving.pod.deletion or None,
         "code": finding.code if finding else None,
         "cause": finding.cause if finding else None,
     }

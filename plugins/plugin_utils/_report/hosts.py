@@ -210,6 +210,10 @@ def result_row(
         if variables.get(f"{role}_result"):
             own = results.get(part) or {}
             results = {**results, part: {**own, **variables[f"{role}_result"]}}
+    toolkits = [
+        variables.get(f"{role}_result") or {}
+        for role in ("nvidia_container_toolkit", "amd_container_toolkit")
+    ]
     return node_result(
         host,
         plans_of,
@@ -217,6 +221,7 @@ def result_row(
         facts(variables),
         predicted=predicted,
         toolkit_done=selected("toolkit", run_tags, skip_tags),
+        toolkit_changed=any(one.get("toolkit_changed") for one in toolkits),
     )
 
 

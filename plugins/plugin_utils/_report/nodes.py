@@ -157,6 +157,7 @@ def node_result(
     *,
     predicted: bool = False,
     toolkit_done: bool = True,
+    toolkit_changed: bool = False,
 ) -> dict[str, Any]:
     """Return the row of one node in the result table.
 
@@ -169,6 +170,7 @@ def node_result(
     :param predicted: whether the run was in check mode, so that the facts are those before it.
     :param toolkit_done: whether the toolkit's part ran. If not, its version is taken from the
         facts.
+    :param toolkit_changed: whether the run changed a container toolkit.
     """
     driver, mig, cuda, toolkit = (plans.get(part) or {} for part in PARTS)
     pending = _result_pending(plans, results)
@@ -180,7 +182,10 @@ def node_result(
         ],
         "mig": _mig_text(node, mig, results.get("mig"), predicted),
         "cuda": cuda_text(node, cuda, predicted=predicted),
-        "toolkit": toolkit_text(node, plans, done=toolkit_done),
+        "toolkit": [
+            *toolkit_text(node, plans, done=toolkit_done),
+            *_ending(plans, done=toolkit_done, changed=toolkit_changed),
+        ],
         "containerd": _runtime_text(
             results.get("containerd")
             or _converged_result(node, "containerd", toolkit.get("converged", ()))
@@ -225,7 +230,7 @@ def _result_pending(
 
 def toolkit_text(
     node: Mapping[str, Any] | None, plans: Mapping[str, Mapping[str, Any]], *, done: bool
-) -> str | None:
+) -> list[str]:
     """Return the versions of the container toolkits, of NVIDIA and of AMD."""
     own = (plans.get("toolkit") or {}).get("version")
     if node and not done:
@@ -233,7 +238,15 @@ def toolkit_text(
     amd = (plans.get("AMD toolkit") or {}).get("version")
     if node and not done:
         amd = (node.get("amd_container_toolkit") or {}).get("version")
-    return " and ".join(text for text in (own, f"AMD {amd}" if amd else None) if text) or None
+    found = " and ".join(text for text in (own, f"AMD {amd}" if amd else None) if text)
+    return [found] if found else []
+
+
+def _ending(plans: Mapping[str, Mapping[str, Any]], *, done: bool, changed: bool) -> list[str]:
+    """Return whether a run changed the container toolkits; nothing where their part did not run."""
+    if not done or not any(plans.get(part) for part in ("toolkit", "AMD toolkit")):
+        return []
+    return ["changed" if changed else "unchanged"]
 
 
 def _converged_result(
@@ -269,7 +282,9 @@ def _runtime_text(result: Mapping[str, Any] | None) -> list[str]:
 
 def handlers_text(handlers: Mapping[str, Any], default: Any) -> list[str]:
     """Return the handlers of a runtime, of which one is the default."""
-    names = (f"{name} (default)" if name == default else str(name) for name in handlers)
+    # Docker has runc without an entry in its file.
+    every = sorted({*map(str, handlers), *([str(default)] if default else [])})
+    names = (f"{name} (default)" if name == default else name for name in every)
     return [", ".join(names) or "no handlers"]
 
 

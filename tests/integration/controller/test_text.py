@@ -56,6 +56,8 @@ def test_a_text_that_cannot_be_explained_says_why(nodes, log, tmp_path):
     run = explained(nodes, str(nothing))
     assert run.status == 0
     assert "nothing.txt has no message that this collection knows. Next step: " in run.screen
+    assert "give the whole output of the program that failed" in run.screen
+    assert "journalctl" not in run.screen and "kubectl" not in run.screen
 
     run = explained(nodes, log, gpu_diagnose_text_host="gpu9")
     assert run.status != 0 and run.calls == []

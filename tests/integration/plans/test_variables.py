@@ -43,6 +43,12 @@ def test_a_misspelt_variable_is_named_once_with_the_nearest_name(tmp_path):
     assert {row["action"] for row in run.rows.values()} == {"change", "none"}
 
 
+def test_variables_of_a_cluster_without_one_are_said_once(tmp_path):
+    run = plan(tmp_path, {"nvidia_device_plugin_enabled": True})
+    assert run.status == 0, run.screen
+    assert words(run).count("and kubegpu_kube for no host") == 1
+
+
 @pytest.mark.parametrize("word", ["fail", "ignore"])
 @pytest.mark.full("ignore", why="the other word")
 def test_what_follows_from_a_name_that_nothing_reads(tmp_path, word):

@@ -80,10 +80,24 @@ def driver_states(context: Context, module_state: ModuleState, loading: Loading)
             for unit, state in _unit_states(context, record.services).items()
             if state == "enabled" and not record.services[unit].startswith("enabled")
         }
+    before.update({f"service {unit} is": state for unit, state in _stopped(context).items()})
+    after.update({f"service {unit} is": "active" for unit in _stopped(context)})
     for unit, (state, wanted) in services.items():
         before[f"service {unit}"] = "" if state == units.NO_UNIT else state
         after[f"service {unit}"] = "" if wanted == units.NO_UNIT else wanted
     return format_state(before), format_state(after)
+
+
+def _stopped(context: Context) -> dict[str, str]:
+    """Return the state of the units that the plan starts; a masked one remains masked."""
+    planned = [step.detail for step in context.plan.steps if step.step == "service"]
+    states = units.read_services(context.run, planned if context.present else ())
+    running = context.facts["driver"]["services"]
+    return {
+        unit: str(running[unit])
+        for unit, state in states.items()
+        if state not in (units.NO_UNIT, "masked")
+    }
 
 
 def _unit_states(context: Context, names: Mapping[str, str]) -> dict[str, str]:

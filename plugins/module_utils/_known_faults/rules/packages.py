@@ -24,7 +24,8 @@ MANAGERS = (
     r"|\b(?:apt|apt-get|dnf|dnf5|yum|zypper) (?:-\S{1,20} ){0,3}(?:install|reinstall|update|upgrade"
     r"|remove|module|refresh)\b|\bdpkg\b|Reading package lists|InRelease"
     r"|/usr/bin/(?:apt-get|apt|dnf|yum|zypper)\b|\b(?:Pre-?)?Depends: [a-z0-9]"
-    r"|modular filtering|Failed to resolve the transaction|repomd\.xml"
+    r"|modular filtering|Failed to resolve the transaction|repomd\.xml|GPG check FAILED"
+    r"|Public key for \S{1,120}\.rpm is not installed"
 )
 
 #: Where no repository has DKMS; the driver's role says where each system has it.

@@ -16,6 +16,7 @@ from .drm_kernel import DRM
 from .intel_kernel import INTEL, OTHERS
 from .kubelet import KUBELET
 from .kubernetes import CLUSTER
+from .licences import LICENCE_LINES, LICENCES
 from .nvcc import NVCC
 from .nvidia_kernel import KERNEL
 from .packages import PACKAGES
@@ -26,11 +27,11 @@ from .tests_of_gpus import LAST_OF_TESTS, OTHER_TOOLS, SLURM, TESTS, XPU_SMI
 from .xids import XID_RULES
 
 FAILURES = (
-    *(*KUBELET, *GENERAL, *CDI, *SELINUX, *PROGRAMS, *CLUSTER, *XID_RULES, *KERNEL),
+    *(*KUBELET, *GENERAL, *CDI, *SELINUX, *PROGRAMS, *CLUSTER, *LICENCES, *XID_RULES, *KERNEL),
     *(*AMD, *INTEL, *DRM),
     *of_status((*GENERAL, *PROGRAMS, *KERNEL)),
     *(*TESTS, *XPU_SMI, *OTHER_TOOLS, *SLURM, *NVCC, *COMPILERS, *BUILDS, *PACKAGES),
-    *(*LAST_RESORTS, *LAST_OF_TESTS, *OTHERS),
+    *(*LAST_RESORTS, *LICENCE_LINES, *LAST_OF_TESTS, *OTHERS),
 )
 
 SUCCESSES = (

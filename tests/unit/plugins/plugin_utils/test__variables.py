@@ -26,6 +26,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     prefixed,
     roles_of,
     unknown,
+    without_cluster,
     wrong,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
@@ -343,3 +344,16 @@ def test_a_reader_is_imported_for_variables_of_its_role(monkeypatch):
 def test_the_roles_whose_prefix_a_name_has():
     names = ["nvidia_driver_branch", "gpu_verify_all", "kubegpu_kube", "ansible_host"]
     assert roles_of(names) == {"nvidia_driver", "gpu_verify"}
+
+
+def test_variables_of_a_cluster_without_one_are_named_once():
+    text = without_cluster(
+        {"": [], "a": ["nvidia_device_plugin_sharing", "gpu_node_labels_taint"],
+         "b": ["nvidia_device_plugin_sharing"]}
+    )  # fmt: skip
+    assert text.startswith(
+        "gpu_node_labels_taint is set for a (1 more of its kind), and kubegpu_kube for no host: "
+    )
+    assert "Next step: set kubegpu_kube" in text
+    # Monitoring sets up hosts as well.
+    assert without_cluster({"": ["gpu_monitoring_enabled"], "a": ["nvidia_driver_branch"]}) == ""

@@ -136,3 +136,41 @@ def test_partial_facts_of_a_gpu_decide_nothing():
         explain("NVRM: The NVIDIA GPU 0000:00:07.0 (PCI ID: 10de:2236)\n"
                 "NVRM: installed in this system is not supported by the\n"
                 "NVRM: NVIDIA 535.129.03 driver release.", {"gpus": [part]})  # fmt: skip
+
+
+_LOST = (
+    "nvidia-gridd[812]: Valid GRID license not found. GPU features and performance are restricted."
+)
+_GOT = "nvidia-gridd[812]: License acquired successfully. (Info: 192.0.2.10, NVIDIA AI Enterprise)"
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        (_LOST, ["vgpu_unlicensed"]),
+        # The daemon says so at each start, before it asks the server.
+        (f"{_LOST}\n{_GOT}", []),
+        (f"{_GOT}\n{_LOST}", ["vgpu_unlicensed"]),
+        # Another program that has licences of media.
+        ("player: Failed to acquire license from proxy.example", []),
+        ("    License Status                    : Licensed (Expiry: 2026-7-7 16:1:44 GMT)", []),
+        ("    License Status                    : N/A", []),
+    ],
+)
+def test_the_journal_of_the_daemon(text, codes):
+    assert [one.code for one in explain(text)] == codes
+
+
+@pytest.mark.parametrize(
+    ("status", "severity"),
+    [
+        ("Unlicensed (Restricted)", "error"),
+        ("Unlicensed", "error"),
+        ("Unlicensed (Unrestricted)", "warning"),
+    ],
+)
+def test_a_single_line_of_nvidia_smi(status, severity):
+    (found,) = explain(f"License Status : {status}")
+
+    assert (found.code, found.severity) == ("vgpu_unlicensed", severity)
+    assert "gridd.conf" in found.next_step and status in found.evidence

@@ -181,7 +181,7 @@ def test_results_of_a_batch_and_of_all_that_failed_or_wait():
         ["the run stopped at this node; its failed task says why", BEFORE],
         ["not started: 1 failed"],
     ]
-    assert rows[0]["toolkit"] == "1.20.1-1"
+    assert rows[0]["toolkit"] == ["1.20.1-1", "unchanged"]
     # Nothing is stopped: who waits has no row.
     assert [row["node"] for row in result_rows(alive, hostvars)] == ["failed"]
 
@@ -203,8 +203,8 @@ def test_a_node_that_is_not_as_planned_keeps_what_is_known_of_it(why):
     batch = ["a"] if failed else []
     (row,) = result_rows(["a"], hostvars, batch, alive, stop=stop)
     assert (row["driver"], row["cuda"]) == (["580.126.09"], ["12.8.1 (default)"])
-    assert row["toolkit"] == "1.20.1-1"
-    assert row["containerd"] == ["runc (default), nvidia"] == row["docker"]
+    assert row["toolkit"] == ["1.20.1-1"]
+    assert row["containerd"] == ["nvidia, runc (default)"] == row["docker"]
     told = "nvidia_driver_branch" if failed else "stopped" if why == "lost" else "not started"
     assert told in row["open"][0]
     # Nothing is claimed of a node that was changed or lost after it was read.
@@ -270,9 +270,30 @@ def test_a_reboot_that_the_driver_needs_is_left_to_be_done():
 def test_the_toolkits_version_is_that_of_the_facts_where_its_part_did_not_run():
     hostvars = {"a": planned()}
     (row,) = result_rows(["a"], hostvars, ["a"], run_tags=["driver"])
-    assert row["toolkit"] is None
+    assert row["toolkit"] == []
     (row,) = result_rows(["a"], hostvars, ["a"], run_tags=["all"], skip_tags=["toolkit"])
-    assert row["toolkit"] is None
+    assert row["toolkit"] == []
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"nvidia_container_toolkit_result": {"changed": True, "toolkit_changed": True}},
+        {"amd_container_toolkit_result": {"changed": True, "toolkit_changed": True}},
+    ],
+)
+def test_a_toolkit_that_was_installed_was_changed(result):
+    (row,) = result_rows(["a"], {"a": planned(**result)}, ["a"])
+    assert row["toolkit"] == ["1.20.1-1", "changed"]
+
+
+def test_a_runtime_that_was_changed_is_no_change_of_the_toolkit():
+    docker = {"changed": True, "runtimes": {"nvidia": {}}, "default_runtime": "runc"}
+    result = {"changed": True, "toolkit_changed": False, "runtimes": {"docker": docker}}
+    (row,) = result_rows(["a"], {"a": planned(nvidia_container_toolkit_result=result)}, ["a"])
+    assert row["toolkit"] == ["1.20.1-1", "unchanged"]
+    # As containerd's: the default too, which is in no file of Docker's.
+    assert row["docker"] == ["nvidia, runc (default)", "changed"]
 
 
 def test_what_would_change_in_the_cluster():

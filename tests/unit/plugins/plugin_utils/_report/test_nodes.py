@@ -292,7 +292,7 @@ def test_result_of_engines_that_were_not_asked():
     facts = installed()
     told = {**plan(facts), "converged": ["containerd"]}
     result = node_result("web-1", {"toolkit": told}, {}, facts)
-    assert result["containerd"] == ["runc (default), nvidia", "unchanged"]
+    assert result["containerd"] == ["nvidia, runc (default)", "unchanged"]
     assert result["docker"] == []
 
 
@@ -366,8 +366,8 @@ def test_result_in_check_mode_is_that_of_the_plans():
 def test_result_without_the_toolkit_part_tells_the_toolkit_that_is_there():
     facts = node()
     plans = {"toolkit": plan(facts)}
-    assert node_result("a", plans, {}, facts)["toolkit"] == "1.20.1-1"
-    assert node_result("a", plans, {}, facts, toolkit_done=False)["toolkit"] is None
+    assert node_result("a", plans, {}, facts)["toolkit"] == ["1.20.1-1", "unchanged"]
+    assert node_result("a", plans, {}, facts, toolkit_done=False)["toolkit"] == []
 
 
 def test_a_removal_says_each_reason_once_and_that_nothing_is_left():
@@ -432,7 +432,8 @@ def test_amds_toolkit_is_a_part_of_its_own():
     assert node_plan("a", facts, plans, run_tags=("toolkit",))["changes"] == row["changes"][:3]
     docker = {"docker": {"changed": True, "runtimes": {"amd": {}}, "restart_required": True}}
     result = node_result("mi300-1", plans, docker, facts)
-    assert result["toolkit"] == "AMD 1.3.0" and result["docker"] == ["amd", "changed"]
+    assert result["toolkit"] == ["AMD 1.3.0", "unchanged"]
+    assert result["docker"] == ["amd", "changed"]
     assert result["open"][0].startswith("restart docker")
     facts["os"]["version"] = "20.04"
     refused = node_plan("mi300-1", facts, {"AMD toolkit": amd_container_toolkit_plan(facts)})
