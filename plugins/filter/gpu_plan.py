@@ -30,13 +30,14 @@ options:
     type: dict
     default: {}
   parts:
-    description: The names of the roles whose parts are planned. If it is not given, these are the
-      parts that P(kubegpu.nodes.site#playbook) would plan for the node.
+    description: The names of the roles whose parts are planned, or V(gpu_exporter), the exporter
+      of a host without Kubernetes (P(kubegpu.nodes.gpu_monitoring#role)). If it is not given, these
+      are the parts of which P(kubegpu.nodes.site#playbook) would show the plan of the node.
     type: list
     elements: str
     choices: [nvidia_driver, nvidia_mig, cuda_toolkit, nvidia_container_toolkit, amd_driver,
-      amd_container_toolkit, nvidia_dra_driver, nvidia_device_plugin, amd_device_plugin,
-      intel_device_plugin, gpu_monitoring]
+      amd_container_toolkit, gpu_exporter, nvidia_dra_driver, nvidia_device_plugin,
+      amd_device_plugin, intel_device_plugin, gpu_monitoring]
   cluster:
     description: The result of M(kubegpu.nodes.gpu_cluster_info), for a part that a cluster has
       once, such as C(gpu_monitoring). Such a part is planned for this node alone, or for no node if
