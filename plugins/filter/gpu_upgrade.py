@@ -69,6 +69,13 @@ options:
     type: list
     elements: dict
     default: []
+  registered:
+    description: >-
+      The names under which each host has registered its C(rollbacks), the result of
+      M(kubegpu.nodes.package_set) with C(state=available), its C(savable), that with C(state=saved)
+      in check mode, and, without a cluster, its C(drains). With V(plan).
+    type: dict
+    default: {}
   not_read:
     description: >-
       The hosts that were unreachable, or could not be read, when the run began, with V(plan).

@@ -97,21 +97,24 @@ def plan_hosts(
 def tried(hosts: Sequence[str], hostvars: Hostvars, seen: Object) -> dict[str, Any]:
     """Return what :func:`plan_hosts` is given besides the cluster, from the tasks of each host.
 
-    :param seen: ``nodes``, ``drains``, ``not_read`` and ``began``.
+    :param seen: ``nodes``, ``drains``, ``not_read`` and ``began``; ``registered`` has the names of
+        the results that each host has of ``rollbacks``, ``savable`` and, without a cluster,
+        ``drains``.
     """
-    known = [host for host in hosts if host in hostvars]
+    names = seen.get("registered") or {}
 
-    def noted(name: str) -> dict[str, Object]:
-        return {host: hostvars[host].get(name) or {} for host in known}
+    def noted(what: str) -> dict[str, Object]:
+        found = {host: hostvars[host].get(names[what]) for host in hosts if what in names}
+        return {host: one for host, one in found.items() if one}
 
     cluster = seen.get("cluster") or {}
     without = bool(cluster.get("without_cluster"))
-    drains = noted("__gpu_upgrade_answer").values() if without else seen.get("drains") or ()
+    drains = noted("drains").values() if without else seen.get("drains") or ()
     return {
         "nodes": seen.get("nodes") or {},
         "drains": [one for one in drains if "nodes" in one],
-        "rollbacks": noted("__gpu_upgrade_rollback"),
-        "savable": noted("__gpu_upgrade_savable"),
+        "rollbacks": noted("rollbacks"),
+        "savable": noted("savable"),
         "not_read": seen.get("not_read") or (),
         "began": seen.get("began") or "",
     }

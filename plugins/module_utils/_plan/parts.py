@@ -132,19 +132,13 @@ def _plan_toolkit(node: Node, options: dict[str, Any]) -> Plan:
     options.update({"version": back} if back is not None else {})
     options.update(driver_version=driver, controller=node.run.controller)
     plan = plan_toolkit(node.facts, toolkit_options.read_request(options)).to_json()
-    return {**plan, "work": _toolkit_work(plan)}
-
-
-def _toolkit_work(plan: Plan) -> bool:
-    return bool(
-        plan["action"] == "refuse"
-        or plan["repository"] is not None
+    install = (
+        plan["repository"] is not None
         or plan["cdi"] is not None
-        or any(plan[name] for name in _TOOLKIT_CHANGES)
+        or bool(plan["change_packages"] or plan["change_config"])
     )
-
-
-_TOOLKIT_CHANGES = ("change_packages", "change_config", "containerd", "docker", "crio")
+    runtimes = any(plan[name] for name in ("containerd", "docker", "crio"))
+    return {**plan, "install": install, "work": plan["action"] == "refuse" or install or runtimes}
 
 
 def _plan_amd_driver(node: Node, options: dict[str, Any]) -> Plan:

@@ -32,10 +32,11 @@ def planned(hostvars=None, options=None, rollbacks=None, savable=None, **more):
     for name, own in (hostvars or {}).items():
         variables[name].update(own)
     # What the tasks of each host registered.
-    for fact, found in (("rollback", rollbacks), ("savable", savable)):
+    for fact, found in (("asked", rollbacks), ("saved", savable)):
         for name, answer in (found or {}).items():
-            variables[name][f"__gpu_upgrade_{fact}"] = answer
-    given = {"cluster": cluster(), **more}
+            variables[name][fact] = answer
+    registers = {"rollbacks": "asked", "savable": "saved", "drains": "tried"}
+    given = {"cluster": cluster(), "registered": registers, **more}
     variables = registered(variables)
     plan = gpu_upgrade(HOSTS, "plan", variables, options=options or {}, **given)
     return plan, {name: {**own, "gpu_upgrade_plan": plan} for name, own in variables.items()}
