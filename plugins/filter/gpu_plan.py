@@ -67,6 +67,15 @@ EXAMPLES = r"""
           | kubegpu.nodes.gpu_plan({'cuda_toolkit_versions': ['12.9', '13.0']},
                                    parts=['cuda_toolkit'])).cuda_toolkit.reasons }}
 
+- name: Write the objects of NVIDIA's device plugin into a file, for GitOps
+  ansible.builtin.copy:
+    content: "{{ plans.nvidia_device_plugin.objects | to_nice_yaml }}"
+    dest: device-plugin.yml
+    mode: "0644"
+  vars:
+    asked: {nvidia_device_plugin_version: v0.20.1}
+    plans: "{{ {} | kubegpu.nodes.gpu_plan(asked, ['nvidia_device_plugin']) }}"
+
 - name: Write alert rules for a Prometheus that is set up by other means
   ansible.builtin.copy:
     content: "{{ plans.gpu_monitoring.rules | to_nice_yaml }}"
