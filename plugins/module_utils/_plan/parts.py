@@ -186,7 +186,7 @@ def _exporter_json(plan: ExporterPlan, node: Node | None = None) -> Plan:
         "why": [step.reason for step in plan.steps] or values["reasons"],
         "target": {
             "host": variables.get("inventory_hostname") or "",
-            "targets": [f"{shown}:{port}"] if port else [],
+            "targets": [f"{shown}:{port}"] if str(port or 0) != "0" else [],
             "job": "kubegpu-dcgm",
             "scheme": scrape.get("scheme") or "http",
             "gpus": scrape.get("gpus") or 0,
