@@ -187,6 +187,7 @@ def _of_one(what: str, value: Any, given: Mapping[str, Any]) -> Any:
         result,
         stages,
     )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import taken
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _acceptance
 
     if what == "plan":
@@ -198,9 +199,10 @@ def _of_one(what: str, value: Any, given: Mapping[str, Any]) -> Any:
             given.get("cluster") or {},
         )
     if what == "drained":
-        return stages.drained(value, given["answers"], given["host"])
+        return _acceptance.drained(value, given["answers"], given["host"])
     if what == "after_release":
-        return stages.released(value, given["answer"], given["host"], given["plan"])
+        findings = taken([given["answer"]], given["host"])["findings"]
+        return stages.released(value, findings, given["plan"])
     if what == "failed":
         return _acceptance.failed(value, given["task"], given["answer"])
     if what == "before_tests":

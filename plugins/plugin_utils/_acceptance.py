@@ -28,6 +28,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.types im
     PASSED,
     RUN,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import taken
 
 from ._hosts import facts, select_hosts
 from ._rollout import failed_finding
@@ -61,6 +62,16 @@ def plan(host: str, gpu_node: Object, options: Object, looked: Object, cluster: 
             failure=failure,
         ),
     ).to_json()
+
+
+def drained(found: Object, answers: Sequence[Object], host: str) -> dict[str, Any]:
+    """Return the result of a host after the drain.
+
+    :param answers: results of the module of the maintenance, the cordon first; skipped ones count
+        for nothing.
+    """
+    findings = taken([one for one in answers if "skipped" not in one], host)["findings"]
+    return stages.drained(found, answers[0], findings)
 
 
 def judged(found: Object, host: str, seen: Object) -> dict[str, Any]:

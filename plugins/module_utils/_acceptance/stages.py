@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._upgrade.result import taken
 from .types import BLOCKED, FAILED, NOTHING, UNREACHABLE
 
 Object = Mapping[str, Any]
@@ -19,32 +18,30 @@ Result = dict[str, Any]
 _NOT_OURS = frozenset({"held_by_other", "host_held_by_other"})
 
 
-def drained(result: Object, answers: Sequence[Object], host: str) -> Result:
+def drained(result: Object, cordon: Object, findings: Sequence[Object]) -> Result:
     """Return the result after the drain.
 
-    :param answers: results of the module of the maintenance, the cordon first; skipped ones count
-        for nothing.
+    :param cordon: the first result of the module of the maintenance.
+    :param findings: what all of them say of the host.
     """
-    findings = taken([one for one in answers if "skipped" not in one], host)["findings"]
-    bad = UNREACHABLE if answers[0].get("lost_connection") else BLOCKED
-    outcome, held = bad if findings else "", "nodes" in answers[0]
-    return {**result, "outcome": outcome, "held": held, "findings": findings}
+    bad = UNREACHABLE if cordon.get("lost_connection") else BLOCKED
+    outcome, held = bad if findings else "", "nodes" in cordon
+    return {**result, "outcome": outcome, "held": held, "findings": list(findings)}
 
 
-def released(result: Object | None, answer: Object, host: str, plan: Object) -> Result:
+def released(result: Object | None, findings: Sequence[Object], plan: Object) -> Result:
     """Return the result after the release. A node that is not released has failed.
 
-    :param result: None of a host that was not tested.
+    :param result: empty of a host that was not tested.
+    :param findings: what the module of the maintenance says of the host.
     """
     known = {"outcome": "", "held": True, "findings": [], **(result or {})}
     ours = plan["action"] != NOTHING and known["outcome"] != BLOCKED
-    wrong = [
-        one for one in taken([answer], host)["findings"] if ours or one.get("code") not in _NOT_OURS
-    ]
+    wrong = [one for one in findings if ours or one.get("code") not in _NOT_OURS]
     if not wrong:
         return {**known, "released": True}
-    findings = [*known["findings"], *wrong]
-    return {**known, "released": False, "outcome": FAILED, "findings": findings}
+    noted = [*known["findings"], *wrong]
+    return {**known, "released": False, "outcome": FAILED, "findings": noted}
 
 
 def failed(result: Object, finding: Object, *, lost: bool) -> Result:
