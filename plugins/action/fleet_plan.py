@@ -18,7 +18,7 @@ from ansible.release import __version__
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
-from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import OF_NODES, PARTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import (
     in_cluster,
     plan_node,
@@ -183,8 +183,8 @@ class ActionModule(ActionBase):
         error = refusal(host, variables.get("ansible_facts"))
         if error is not None:
             # Templates of its variables would read its facts.
-            return refuse(asked or PARTS, error)
-        values, wrong = self._values(variables, asked or PARTS)
+            return refuse(asked or OF_NODES, error)
+        values, wrong = self._values(variables, asked or OF_NODES)
         parts = planned_parts({**variables, **values}) if asked is None else asked
         if _DRIVER in parts and needs_token(values):
             self._read_token(variables, values, wrong)
@@ -251,4 +251,5 @@ class ActionModule(ActionBase):
             in_cluster(host, self._cluster, drains=drains),
             self._given.get("ansible_run_tags") or ("all",),
             self._given.get("ansible_skip_tags") or (),
+            (self._given.get("groups") or {}).get("all"),
         )

@@ -34,4 +34,11 @@ options:
     description:
       - Hosts that are reached without proxy, separated by commas.
     type: str
+  proxies:
+    description:
+      - Mappings with the keys O(http_proxy), O(https_proxy) and O(no_proxy), instead of these
+        options. Of a key that several mappings have, the last value counts; an empty one is not
+        set.
+    type: list
+    elements: dict
 """

@@ -15,10 +15,11 @@ description:
   - V(plan) returns what is done with a host, and why. V(plan_rows) returns the table of all hosts.
   - V(hosts) returns the hosts that are tested, V(leaving) those that are drained, V(released) those
     that are released.
-  - V(taken) returns what is wrong with the maintenance of a host.
+  - V(drained), V(judged), V(after_release) and V(failed) return the result of a host after a stage
+    of its acceptance.
   - V(before_tests) returns what blocks a host that was drained, V(begun) what its record
     has while its tests run.
-  - V(judge) returns the result of a host, V(record) what its record keeps of it.
+  - V(record) returns what the record of a host keeps of its result.
   - V(marks) returns labels, annotations and taints of the node of a host, and the keys of taints
     that go.
   - V(report) returns the content of the report, V(report_rows) its table.
@@ -26,10 +27,9 @@ positional: _input, what, hostvars
 options:
   _input:
     description: >-
-      The hosts of the play; with V(plan), V(begun), V(judge) and V(marks) the fact C(gpu_node),
-      with V(taken) results of a maintenance module, with V(before_tests) the result of
-      M(kubegpu.nodes.gpu_node_acceptance) with C(step=look), with V(record) a result, with
-      V(report_rows) the report.
+      The hosts of the play; with V(plan), V(begun) and V(marks) the fact C(gpu_node), with
+      V(before_tests) the result of M(kubegpu.nodes.gpu_node_acceptance) with C(step=look), with
+      V(record) and the stages the result of a host, with V(report_rows) the report.
     type: raw
     required: true
   what:
@@ -40,11 +40,13 @@ options:
       - plan_rows
       - hosts
       - leaving
-      - back
-      - taken
+      - released
+      - drained
+      - judged
+      - after_release
+      - failed
       - before_tests
       - begun
-      - judge
       - record
       - marks
       - report
@@ -55,10 +57,10 @@ options:
     type: dict
     default: {}
   host:
-    description: The host, with V(plan) and V(taken).
+    description: The host, with V(plan) and the stages.
     type: str
   options:
-    description: The variables of the role without their prefix, with V(plan) and V(judge).
+    description: The variables of the role without their prefix, with V(plan) and V(judged).
     type: dict
     default: {}
   looked:
@@ -71,22 +73,37 @@ options:
     type: dict
     default: {}
   plan:
-    description: The plan of the host, with V(begun) and V(judge).
+    description: The plan of the host, with V(begun), V(judged) and V(after_release).
     type: dict
-  layers:
-    description: The layers of the verification, with V(judge).
+  gpu_node:
+    description: The fact of the host, with V(judged).
+    type: dict
+  rows:
+    description: The rows of the verification, with V(judged).
     type: list
     elements: dict
     default: []
+  answers:
+    description: Results of a maintenance module, the cordon first, with V(drained).
+    type: list
+    elements: dict
+  answer:
+    description: >-
+      The result of a maintenance module, with V(after_release), or of a failed task, with
+      V(failed).
+    type: dict
+  task:
+    description: The failed task, with V(failed).
+    type: dict
   health:
     description: >-
-      Results of M(kubegpu.nodes.gpu_node_health) before the tests and after them, with V(judge).
+      Results of M(kubegpu.nodes.gpu_node_health) before the tests and after them, with V(judged).
     type: list
     elements: dict
     default: []
   tests:
     description: >-
-      Results of M(kubegpu.nodes.gpu_node_acceptance) with C(step=test), with V(judge).
+      Results of M(kubegpu.nodes.gpu_node_acceptance) with C(step=test), with V(judged).
     type: list
     elements: dict
     default: []
@@ -95,7 +112,7 @@ options:
     type: bool
     default: false
   at:
-    description: The time, with V(begun), V(judge) and V(report).
+    description: The time, with V(begun), V(judged) and V(report).
     type: str
     default: ""
   checked:
@@ -125,8 +142,8 @@ from ansible.errors import AnsibleFilterError
 
 _OF_HOSTS = ("plan_rows", "hosts", "leaving", "released", "report")
 _OF_ONE = (
-    *("plan", "taken", "before_tests", "begun"),
-    *("judge", "record", "marks", "report_rows"),
+    *("plan", "before_tests", "begun", "drained", "judged", "after_release", "failed"),
+    *("record", "marks", "report_rows"),
 )
 Hostvars = Mapping[str, Mapping[str, Any]]
 
@@ -165,9 +182,10 @@ def _of_hosts(what: str, hosts: Sequence[str], hostvars: Hostvars, given: Mappin
 
 
 def _of_one(what: str, value: Any, given: Mapping[str, Any]) -> Any:
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance import marks, result
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.options import (
-        read_request,
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance import (
+        marks,
+        result,
+        stages,
     )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import taken
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _acceptance
@@ -180,22 +198,19 @@ def _of_one(what: str, value: Any, given: Mapping[str, Any]) -> Any:
             given.get("looked") or {},
             given.get("cluster") or {},
         )
-    if what == "taken":
-        return taken(value, given["host"])
+    if what == "drained":
+        return _acceptance.drained(value, given["answers"], given["host"])
+    if what == "after_release":
+        findings = taken([given["answer"]], given["host"])["findings"]
+        return stages.released(value, findings, given["plan"])
+    if what == "failed":
+        return _acceptance.failed(value, given["task"], given["answer"])
     if what == "before_tests":
         return result.before_tests(value)
     if what == "begun":
         return result.begun(given["plan"], value, at=given["at"])
-    if what == "judge":
-        return result.judge(
-            given["plan"],
-            value,
-            layers=given.get("layers") or (),
-            health=given.get("health") or (),
-            tests=given.get("tests") or (),
-            expect=read_request(given["options"]).expect,
-            at=given["at"],
-        )
+    if what == "judged":
+        return _acceptance.judged(value, given["host"], given)
     if what == "record":
         return result.record(value)
     if what == "marks":

@@ -37,12 +37,11 @@ options:
         those with any GPU, and V(none) those without one.
       - V(work) selects hosts on which the roles P(kubegpu.nodes.nvidia_driver#role),
         P(kubegpu.nodes.cuda_toolkit#role) or P(kubegpu.nodes.nvidia_container_toolkit#role) have
-        something to do according to their plans; V(parts) those for which a MIG layout or a CUDA
-        toolkit is requested, or on which these roles installed a CUDA toolkit; V(runtimes) those on
-        which the modules of container runtimes have to be called for it, and V(runtimes_changed)
-        those of them whose facts differ from what is requested; V(partitions) those of a
-        cluster with a MIG layout to change, and V(mig_teardown) those whose record has a MIG layout
-        to restore; V(waiting) those whose batch was not started.
+        something to do according to their plans; V(runtimes) those on which the modules of
+        container runtimes have to be called for it, and V(runtimes_changed) those of them whose
+        facts differ from what is requested; V(partitions) those of a cluster with a MIG layout to
+        change, and V(mig_teardown) those whose record has a MIG layout to restore; V(waiting) those
+        whose batch was not started.
       - V(amd_enabled) selects hosts with AMD GPUs for which AMD's driver or container toolkit is
         requested, V(amd_work) those on which the plan of P(kubegpu.nodes.amd_driver#role) or
         P(kubegpu.nodes.amd_container_toolkit#role) changes something, and V(amd_teardown) those
@@ -80,15 +79,13 @@ options:
         that read them, or as two names of the inventory are one machine.
       - V(wrong) returns the entries of the hosts that are refused, as C(wrong) of
         M(kubegpu.nodes.fleet_variables) has them.
-      - V(reasons) returns the messages why hosts are refused, about wrong values of variables and
-        facts with names of variables of this collection, too.
     type: str
     choices:
-      [any, unread, facts, lost, refusals, nvidia, amd, intel, gpu, none, work, parts, runtimes,
+      [any, unread, facts, lost, refusals, nvidia, amd, intel, gpu, none, work, runtimes,
       runtimes_changed, partitions, mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
-      changed, unverified, verified, groups, endings, reasons, wrong, monitored, monitoring_work,
-      scraped, exporter, dra_enabled, cluster_parts]
+      changed, unverified, verified, groups, endings, wrong, monitored, monitoring_work, scraped,
+      exporter, dra_enabled, cluster_parts]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster
@@ -121,8 +118,7 @@ RETURN = r"""
 _value:
   description: >-
     The hosts, in their order, but for those whose facts are refused; with V(groups) C(host) and
-    C(groups) of each, with V(refusals) C(host) and C(refusals); with V(endings) a mapping, with
-    V(reasons) texts.
+    C(groups) of each, with V(refusals) C(host) and C(refusals); with V(endings) a mapping.
   type: list
   elements: raw
 """
@@ -154,11 +150,10 @@ def gpu_hosts(
         )
 
         return endings(hosts, hostvars) if select == "endings" else refusals(hosts, hostvars)
-    if select in ("reasons", "wrong"):
-        found = [
+    if select == "wrong":
+        return [
             one for host in hosts if host in hostvars for one in wrong_values(host, hostvars[host])
         ]
-        return found if select == "wrong" else [one["message"] for one in found]
     if select in ("changed", "unverified"):
         from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
             changed_hosts,

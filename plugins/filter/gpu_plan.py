@@ -30,13 +30,14 @@ options:
     type: dict
     default: {}
   parts:
-    description: The names of the roles whose parts are planned. If it is not given, these are the
-      parts that P(kubegpu.nodes.site#playbook) would plan for the node.
+    description: The names of the roles whose parts are planned, or V(gpu_exporter), the exporter
+      of a host without Kubernetes (P(kubegpu.nodes.gpu_monitoring#role)). If it is not given, these
+      are the parts of which P(kubegpu.nodes.site#playbook) would show the plan of the node.
     type: list
     elements: str
     choices: [nvidia_driver, nvidia_mig, cuda_toolkit, nvidia_container_toolkit, amd_driver,
-      amd_container_toolkit, nvidia_dra_driver, nvidia_device_plugin, amd_device_plugin,
-      intel_device_plugin, gpu_monitoring]
+      amd_container_toolkit, gpu_exporter, nvidia_dra_driver, nvidia_device_plugin,
+      amd_device_plugin, intel_device_plugin, gpu_monitoring]
   cluster:
     description: The result of M(kubegpu.nodes.gpu_cluster_info), for a part that a cluster has
       once, such as C(gpu_monitoring). Such a part is planned for this node alone, or for no node if
@@ -65,6 +66,15 @@ EXAMPLES = r"""
       {{ (ansible_facts['gpu_node']
           | kubegpu.nodes.gpu_plan({'cuda_toolkit_versions': ['12.9', '13.0']},
                                    parts=['cuda_toolkit'])).cuda_toolkit.reasons }}
+
+- name: Write the objects of NVIDIA's device plugin into a file, for GitOps
+  ansible.builtin.copy:
+    content: "{{ plans.nvidia_device_plugin.objects | to_nice_yaml }}"
+    dest: device-plugin.yml
+    mode: "0644"
+  vars:
+    asked: {nvidia_device_plugin_version: v0.20.1}
+    plans: "{{ {} | kubegpu.nodes.gpu_plan(asked, ['nvidia_device_plugin']) }}"
 
 - name: Write alert rules for a Prometheus that is set up by other means
   ansible.builtin.copy:

@@ -12,16 +12,17 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - The decisions of the role P(kubegpu.nodes.gpu_upgrade#role), which needs no node for them.
-  - V(plan) returns what is done with each host, which pods leave, the batches, and all refusals.
-    V(plan_rows) returns its table.
+  - V(plan) returns what is done with each host, which pods leave, the batches, and all refusals;
+    V(draft) the same before packages and drains were tried. V(plan_rows) returns its table.
   - V(hosts) returns the hosts of the rolling play in the order of the batches, and V(serial) the
     sizes of these batches.
   - V(select) returns the hosts of a batch with one of O(outcomes).
   - V(stop) returns why the batch is not started.
-  - V(taken) returns which pods left a node (C(evicted)) and what is wrong (C(findings)), and
-    V(problem) the finding of a call that failed as a whole.
-  - V(gate) returns the findings that keep a node from taking pods again, and V(rollback) whether
-    the earlier versions could help.
+  - V(drained), V(judged), V(not_restored), V(released), V(failed) and V(ended) return the result of
+    a host after a stage of its upgrade, and V(rollback) whether the earlier versions could help.
+  - V(row) returns what a host without Kubernetes is.
+  - V(software) returns the packages that are saved of a node, and those that a rollback installs.
+  - V(lease) returns after how many seconds another run may take over the Lease.
   - V(not_saved) returns what is noted of a node whose packages were to be saved.
   - V(restored) returns the findings for what the rollback did not restore.
   - V(report) returns the content of the report, and V(report_rows) its table.
@@ -30,18 +31,18 @@ options:
   _input:
     description: >-
       The hosts of the play; with V(select) and V(stop) those of the batch, with V(plan_rows) the
-      plan, with V(report_rows) the report, with V(gate) the layers of the verification, with
-      V(rollback) findings, with V(restored) the record of the node, with V(taken)
-      results of M(kubegpu.nodes.gpu_node_maintenance), with V(problem) one of them, with
-      V(not_saved) the result of M(kubegpu.nodes.package_set).
+      plan, with V(report_rows) the report, with V(rollback) findings, with V(restored) the record
+      of the node, with V(not_saved) the result of M(kubegpu.nodes.package_set), with V(row) that of
+      M(kubegpu.nodes.gpu_host_maintenance), with V(software) the fact C(gpu_node), with V(lease)
+      the limits of the role; with a stage the result of the host.
     type: raw
     required: true
   what:
     description: What is returned.
     type: str
     choices:
-      [plan, plan_rows, hosts, serial, select, stop, taken, problem, not_saved, gate, rollback,
-      restored, report, report_rows]
+      [plan, draft, plan_rows, hosts, serial, select, stop, drained, judged, not_restored, released,
+      failed, ended, row, software, lease, not_saved, rollback, restored, report, report_rows]
     required: true
   hostvars:
     description: Ansible's C(hostvars).
@@ -68,15 +69,11 @@ options:
     type: list
     elements: dict
     default: []
-  rollbacks:
+  registered:
     description: >-
-      Results of M(kubegpu.nodes.package_set) with C(state=available) by host, with V(plan).
-    type: dict
-    default: {}
-  savable:
-    description: >-
-      Results of M(kubegpu.nodes.package_set) with C(state=saved) in check mode, for those that no
-      repository has, by host, with V(plan).
+      The names under which each host has registered its C(rollbacks), the result of
+      M(kubegpu.nodes.package_set) with C(state=available), its C(savable), that with C(state=saved)
+      in check mode, and, without a cluster, its C(drains). With V(plan).
     type: dict
     default: {}
   not_read:
@@ -94,40 +91,57 @@ options:
     description: Which pods leave the nodes to select, with V(select). By default any.
     type: list
     elements: str
-  gates:
-    description: What is judged, V(layers), V(health), V(pod) and V(dcgm), with V(gate).
-    type: list
-    elements: str
-    default: [layers, health, pod]
-  row:
+  host:
+    description: The host, with the stages and V(row).
+    type: str
+  answers:
     description: >-
-      The node's row of M(kubegpu.nodes.gpu_node_maintenance), with V(gate). What is installed now,
-      with V(restored).
-    type: dict
-  health:
-    description: >-
-      Results of M(kubegpu.nodes.gpu_node_health) after the change, with V(gate).
+      Results of M(kubegpu.nodes.gpu_node_maintenance), or of M(kubegpu.nodes.gpu_host_maintenance)
+      with O(without_cluster), with V(drained).
     type: list
     elements: dict
-    default: []
-  reboot:
-    description: Why the node needs a reboot, with V(gate).
-    type: str
-    default: ""
-  diag:
+  without_cluster:
+    description: Whether the host is no node of a cluster, with V(drained).
+    type: bool
+    default: false
+  answer:
     description: >-
-      The result of C(dcgmi diag) by M(ansible.builtin.command), with V(gate).
+      The result of a module: of a failed task, with V(failed), of
+      M(kubegpu.nodes.runtime_configuration), with V(not_restored), or of the release, with
+      V(released).
     type: dict
-  boot:
-    description: The boot of the node, which its kubelet has to report, with V(gate).
-    type: str
-    default: ""
-  stay:
-    description: The pods that stayed on the node, as V(taken) returns them, with V(gate).
+  task:
+    description: The failed task, with V(failed).
     type: dict
-  host:
-    description: The host, with V(taken).
+  code:
+    description: The code of the finding, with V(failed).
     type: str
+    default: task_failed
+  good:
+    description: The outcome of a node that passes, with V(judged).
+    type: str
+  to:
+    description: The versions that are installed now, with V(judged).
+    type: dict
+  seen:
+    description: >-
+      What is judged, with V(judged): C(gates) of V(layers), V(health), V(pod) and V(dcgm), C(rows)
+      of the verification, C(row) of the maintenance, C(boot), C(health), C(diag), and results of
+      roles as C(changes).
+    type: dict
+  report:
+    description: The content of the report, with V(ended).
+    type: dict
+  plans:
+    description: The plans of the node, with V(software).
+    type: dict
+  batches:
+    description: The batches of the plan, with V(lease).
+    type: list
+    elements: list
+  row:
+    description: What is installed now, with V(restored).
+    type: dict
   packages:
     description: The packages that a rollback would install, with their versions, with V(not_saved).
     type: dict
@@ -137,7 +151,7 @@ options:
     type: str
     default: try
   began:
-    description: When the run began, with V(report).
+    description: When the run began, with V(plan).
     type: str
     default: ""
   ended:
@@ -161,8 +175,9 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    With V(plan), V(report), V(taken), V(problem) and V(not_saved) a dictionary, with V(stop) a
-    text, which is empty if the batch may be started, with V(rollback) a boolean, otherwise a list.
+    With V(plan), V(report), V(row), V(software), V(not_saved) and the stages a dictionary, with
+    V(stop) a text, which is empty if the batch may be started, with V(rollback) a boolean, with
+    V(lease) a number, otherwise a list.
   type: raw
 """
 
@@ -171,9 +186,10 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-_OF_HOSTS = ("plan", "hosts", "serial", "select", "stop", "report")
+_OF_HOSTS = ("plan", "draft", "hosts", "serial", "select", "stop", "report")
+_STAGES = ("drained", "judged", "not_restored", "released", "failed", "ended")
 _OF_RESULTS = (
-    "plan_rows", "taken", "problem", "not_saved", "gate", "rollback", "restored", "report_rows",
+    "plan_rows", "row", "software", "lease", "not_saved", "rollback", "restored", "report_rows",
 )  # fmt: skip
 Hostvars = Mapping[str, Mapping[str, Any]]
 
@@ -182,13 +198,14 @@ def gpu_upgrade(value: Any, what: str, hostvars: Hostvars | None = None, **given
     """Return what the role asks for."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 
-    if what not in (*_OF_HOSTS, *_OF_RESULTS):
-        raise AnsibleFilterError(
-            f"gpu_upgrade: {what!r} is none of {', '.join((*_OF_HOSTS, *_OF_RESULTS))}."
-        )
+    known = (*_OF_HOSTS, *_STAGES, *_OF_RESULTS)
+    if what not in known:
+        raise AnsibleFilterError(f"gpu_upgrade: {what!r} is none of {', '.join(known)}.")
     try:
         if what in _OF_HOSTS:
             return _of_hosts(what, value, hostvars or {}, given)
+        if what in _STAGES:
+            return _stage(what, value, given)
         return _of_results(what, value, given)
     except InputError as error:
         raise AnsibleFilterError(f"gpu_upgrade: {error}") from error
@@ -197,18 +214,10 @@ def gpu_upgrade(value: Any, what: str, hostvars: Hostvars | None = None, **given
 def _of_hosts(what: str, hosts: Sequence[str], hostvars: Hostvars, given: Mapping[str, Any]) -> Any:
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _upgrade
 
-    if what == "plan":
-        return _upgrade.plan_hosts(
-            hosts,
-            hostvars,
-            given["options"],
-            given.get("cluster") or {},
-            given.get("nodes") or {},
-            given.get("drains") or (),
-            given.get("rollbacks") or {},
-            given.get("savable") or {},
-            given.get("not_read") or (),
-        )
+    if what in ("plan", "draft"):
+        tried = _upgrade.tried(hosts, hostvars, given) if what == "plan" else {}
+        cluster = given.get("cluster") or {}
+        return _upgrade.plan_hosts(hosts, hostvars, given["options"], cluster, **tried)
     if what == "hosts":
         return _upgrade.rolling_hosts(hosts, hostvars)
     if what == "serial":
@@ -227,36 +236,47 @@ def _of_hosts(what: str, hosts: Sequence[str], hostvars: Hostvars, given: Mappin
     return _upgrade.report_hosts(
         hosts,
         hostvars,
-        began=given.get("began") or "",
         ended=given.get("ended") or "",
         checked=bool(given.get("checked")),
     )
 
 
-def _of_results(what: str, value: Any, given: Mapping[str, Any]) -> Any:
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade import gate, result
+def _stage(what: str, result: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade import stages
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._upgrade import failed
 
-    if what == "gate":
-        findings = gate.judge(
-            given.get("gates", gate.GATES),
-            row=given.get("row"),
-            layers=value,
-            health=given.get("health") or (),
-            reboot=given.get("reboot") or "",
-            diag=given.get("diag"),
-            boot=given.get("boot") or "",
-            stay=given.get("stay"),
-        )
-        return [finding.as_problem() for finding in findings]
+    if what == "drained":
+        without = bool(given.get("without_cluster"))
+        return stages.drained(result, given["answers"], given["host"], without_cluster=without)
+    if what == "judged":
+        return stages.judged(result, given["host"], given["good"], given["to"], given["seen"])
+    if what == "not_restored":
+        return stages.not_restored(result, given["answer"])
+    if what == "released":
+        return stages.released(result, given["answer"], given["host"])
+    if what == "failed":
+        return failed(result, given.get("task"), given.get("answer"), given.get("code"))
+    return stages.ended(result, given["report"], given["host"])
+
+
+def _of_results(what: str, value: Any, given: Mapping[str, Any]) -> Any:
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade import (
+        gate,
+        result,
+        stages,
+    )
+
+    if what == "row":
+        return stages.row_of(value, given["host"])
+    if what == "software":
+        return stages.software(value, given["plans"])
+    if what == "lease":
+        return stages.lease_duration(value, given["batches"])
     if what == "restored":
         missed = gate.judge_restored(value, given.get("row") or {})
         return [finding.as_problem() for finding in missed]
     if what == "rollback":
         return gate.calls_for_rollback(value)
-    if what == "taken":
-        return result.taken(value, given["host"])
-    if what == "problem":
-        return result.problem(value)
     if what == "not_saved":
         required = given.get("rollback") == "require"
         return result.not_saved(value, given.get("packages") or {}, required=required)

@@ -24,14 +24,16 @@ options:
     type: list
     elements: str
   parts:
-    description: The names of the roles whose parts are planned together. If it is not given, those
-      that apply to each host. A part that a cluster has once, such as C(nvidia_device_plugin), is
-      named alone. Without O(hosts) the result is then what this host says of it, which its role
-      registers; with them, the plan of the part for the hosts that said something.
+    description: The names of the roles whose parts are planned together, or V(gpu_exporter), the
+      exporter of a host without Kubernetes (P(kubegpu.nodes.gpu_monitoring#role)). If it is not
+      given, the roles that apply to each host. A part that a cluster has once, such as
+      C(nvidia_device_plugin), is named alone. Without O(hosts) the result is then what this host
+      says of it, which its role registers; with them, the plan of the part for the hosts that said
+      something.
     type: list
     elements: str
     choices: [nvidia_driver, nvidia_mig, cuda_toolkit, nvidia_container_toolkit, amd_driver,
-      amd_container_toolkit, gpu_node_labels, nvidia_dra_driver, nvidia_device_plugin,
+      amd_container_toolkit, gpu_exporter, gpu_node_labels, nvidia_dra_driver, nvidia_device_plugin,
       amd_device_plugin, intel_device_plugin, gpu_monitoring]
   cluster:
     description: The result of M(kubegpu.nodes.gpu_cluster_info) for the hosts. Pods that use GPUs

@@ -56,7 +56,7 @@ EXAMPLES = r"""
 RETURN = r"""
 plan:
   description: The changes and their reasons, as returned by the filter
-    P(kubegpu.nodes.gpu_exporter_plan#filter).
+    P(kubegpu.nodes.gpu_plan#filter).
   returned: success
   type: dict
   sample:

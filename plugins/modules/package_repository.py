@@ -125,6 +125,20 @@ options:
       - File on the node with the CA certificates for the repository's host. No other host is
         affected.
     type: path
+  proxies:
+    description:
+      - Mappings with the keys O(http_proxy), O(https_proxy), O(no_proxy) and O(ca_file), instead of
+        these options. Of a key that several mappings have, the last value counts; an empty one is
+        not set.
+    type: list
+    elements: dict
+  settings:
+    description:
+      - The repository's mapping of a role, such as C(nvidia_driver_repository), if O(url) and
+        O(key_url) are those of a plan, which has no passwords. Its C(url) and C(key_url) have the
+        user, the password and the query of them; C(key_file) is the file of the controller with
+        O(key), which then replaces O(key_url). With O(keyring) none of them is used.
+    type: dict
   validate:
     description:
       - Validate the result with the package manager (C(apt-get indextargets), C(dnf repolist),
@@ -273,6 +287,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.failure import fail
 from ..module_utils._core.printable import printable
+from ..module_utils._core.proxy_options import MERGED
 from ..module_utils._host.command import module_runner
 from ..module_utils._record.options import STATE_ARGUMENTS
 from ..module_utils._record.store import StateStore
@@ -303,6 +318,8 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "https_proxy": {"type": "str"},
     "no_proxy": {"type": "str"},
     "ca_file": {"type": "path"},
+    "proxies": MERGED,
+    "settings": {"type": "dict", "no_log": True},
     "validate": {"type": "bool", "default": True},
     "check_packages": {"type": "bool", "default": True},
     "check_metadata": {"type": "bool", "default": True},

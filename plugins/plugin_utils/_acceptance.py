@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance import stages
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.options import read_request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.plan import (
     Host,
     plan_host,
     plan_without_gpus,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.result import report
+from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.result import (
+    judge,
+    report,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.types import (
     BAD,
     BLOCKED,
@@ -24,12 +28,16 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.types im
     PASSED,
     RUN,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import taken
 
 from ._hosts import facts, select_hosts
 from ._rollout import failed_finding
+from ._rollout import failure as stored_failure
 
 Object = Mapping[str, Any]
 Hostvars = Mapping[str, Object]
+
+_AGAIN = "run accept again."
 
 
 def plan(host: str, gpu_node: Object, options: Object, looked: Object, cluster: Object) -> Object:
@@ -54,6 +62,47 @@ def plan(host: str, gpu_node: Object, options: Object, looked: Object, cluster: 
             failure=failure,
         ),
     ).to_json()
+
+
+def drained(found: Object, answers: Sequence[Object], host: str) -> dict[str, Any]:
+    """Return the result of a host after the drain.
+
+    :param answers: results of the module of the maintenance, the cordon first; skipped ones count
+        for nothing.
+    """
+    findings = taken([one for one in answers if "skipped" not in one], host)["findings"]
+    return stages.drained(found, answers[0], findings)
+
+
+def judged(found: Object, host: str, seen: Object) -> dict[str, Any]:
+    """Return the result of a host after its tests.
+
+    :param seen: ``gpu_node``, ``plan``, ``options``, the ``rows`` of the verification, ``health``,
+        ``tests`` and the time as ``at``.
+    :raises InputError: a value is wrong.
+    """
+    layers = [one for row in seen.get("rows") or () if row["node"] == host for one in row["layers"]]
+    made = judge(
+        seen["plan"],
+        seen["gpu_node"],
+        layers=layers,
+        health=seen.get("health") or (),
+        tests=seen.get("tests") or (),
+        expect=read_request(seen["options"]).expect,
+        at=seen["at"],
+    )
+    return {**found, **made}
+
+
+def failed(found: Object, task: Object, answer: Object) -> dict[str, Any]:
+    """Return the result of a host after a task failed.
+
+    :param task: ``ansible_failed_task``.
+    :param answer: ``ansible_failed_result``. In a loop, that of the failed item has the message.
+    """
+    item: Object = next((one for one in answer.get("results") or () if one.get("failed")), answer)
+    finding = failed_finding(stored_failure(task, item), _AGAIN)
+    return stages.failed(found, finding, lost=bool(item.get("lost_connection")))
 
 
 def plans(hosts: Sequence[str], hostvars: Hostvars) -> dict[str, Object]:
@@ -136,7 +185,7 @@ def _noted(hostvars: Hostvars, host: str) -> Object:
     failure: Object = hostvars[host].get("kubegpu_failure") or {}
     if not failure or result.get("outcome") in BAD:
         return result
-    finding = failed_finding(failure, "run accept again.")
+    finding = failed_finding(failure, _AGAIN)
     return {
         **result,
         "outcome": FAILED,

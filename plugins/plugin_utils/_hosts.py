@@ -459,7 +459,6 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "work": lambda variables: (
         _node(variables) is not None and _has_work(variables) and not _has_failed(variables)
     ),
-    "parts": lambda variables: asks_for_mig(variables) or asks_for_cuda(variables),
     "runtimes": _asks_runtimes,
     "runtimes_changed": _changes_runtimes,
     "amd_enabled": lambda variables: _uses_amd(variables) and not _has_failed(variables),

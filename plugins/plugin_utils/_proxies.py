@@ -17,12 +17,15 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import (
     PROXIES,
     proxies_of,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._settings import with_proxies
 
 # Modules that have options for proxies, or use no network.
 _UNPROXIED = (
@@ -40,6 +43,16 @@ class ProxiedAction(ActionBase):
     """Runs other modules with the proxies of the task's options (``http_proxy``, ...)."""
 
     _for_this_module = False
+
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        try:
+            self._task.args = with_proxies(self._task.args)
+        except InputError as error:
+            raise AnsibleActionFail(str(error)) from None
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        return result
 
     def _execute_module(self, module_name: str | None = None, **more: Any) -> dict[str, object]:
         before, self._for_this_module = self._for_this_module, module_name not in _UNPROXIED

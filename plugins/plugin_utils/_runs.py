@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Run
@@ -20,15 +20,18 @@ def this_run(
     cluster: Mapping[str, Any] | None = None,
     run_tags: Sequence[str] = ("all",),
     skip_tags: Sequence[str] = (),
+    hosts: Collection[str] | None = None,
 ) -> Run:
     """Return the run for the plan of a node.
 
     :param controller: version of ansible-core.
     :param cluster: what a cluster says of the node.
+    :param hosts: those of the inventory.
     """
     return Run(
         controller=controller,
         today=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         driver_selected=selected("driver", run_tags, skip_tags),
         cluster=cluster or {},
+        hosts=hosts,
     )

@@ -15,6 +15,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.results import (
     result_parts,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade import stages
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import read_request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import (
     count_elsewhere,
@@ -30,11 +31,17 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types impor
 
 from ._hosts import facts, plans
 from ._report.nodes import PARTS
+from ._rollout import failed_finding, failure
 from ._variables_data import NODE_ROLES
 
 Variables = Mapping[str, Any]
 Hostvars = Mapping[str, Variables]
 Object = Mapping[str, Any]
+
+_AGAIN = (
+    "run the upgrade again, which continues with this node; or release it as it is with "
+    "gpu_upgrade_release=true."
+)
 
 
 def plan_hosts(
@@ -42,11 +49,12 @@ def plan_hosts(
     hostvars: Hostvars,
     options: Object,
     cluster: Object,
-    nodes: Mapping[str, Object],
+    nodes: Mapping[str, Object] | None = None,
     drains: Sequence[Object] = (),
     rollbacks: Mapping[str, Object] | None = None,
     savable: Mapping[str, Object] | None = None,
     not_read: Sequence[str] = (),
+    began: str = "",
 ) -> dict[str, Any]:
     """Return the plan of the hosts as JSON values.
 
@@ -58,9 +66,10 @@ def plan_hosts(
     :param rollbacks: results of ``package_set`` with ``state: available``, by host.
     :param savable: results of ``package_set`` with ``state: saved`` in check mode, by host.
     :param not_read: the hosts that did not answer when the run began.
+    :param began: when that was.
     :raises InputError: a value is wrong.
     """
-    rows = _rows(cluster)
+    rows, nodes = _rows(cluster), nodes or {}
     without = bool(cluster.get("without_cluster"))
     drained = {host: row for result in drains for host, row in (result.get("nodes") or {}).items()}
     labels = {name: node["labels"] for name, node in nodes.items()}
@@ -82,7 +91,48 @@ def plan_hosts(
         out_elsewhere(nodes, _names(rows)),
         count_elsewhere(nodes, _names(rows)),
     )
-    return replace(plan, not_read=tuple(not_read)).to_json()
+    return {**replace(plan, not_read=tuple(not_read)).to_json(), "began": began}
+
+
+def tried(hosts: Sequence[str], hostvars: Hostvars, seen: Object) -> dict[str, Any]:
+    """Return what :func:`plan_hosts` is given besides the cluster, from the tasks of each host.
+
+    :param seen: ``nodes``, ``drains``, ``not_read`` and ``began``; ``registered`` has the names of
+        the results that each host has of ``rollbacks``, ``savable`` and, without a cluster,
+        ``drains``.
+    """
+    names = seen.get("registered") or {}
+
+    def noted(what: str) -> dict[str, Object]:
+        found = {host: hostvars[host].get(names[what]) for host in hosts if what in names}
+        return {host: one for host, one in found.items() if one}
+
+    cluster = seen.get("cluster") or {}
+    without = bool(cluster.get("without_cluster"))
+    drains = noted("drains").values() if without else seen.get("drains") or ()
+    return {
+        "nodes": seen.get("nodes") or {},
+        "drains": [one for one in drains if "nodes" in one],
+        "rollbacks": noted("rollbacks"),
+        "savable": noted("savable"),
+        "not_read": seen.get("not_read") or (),
+        "began": seen.get("began") or "",
+    }
+
+
+def failed(
+    result: Object, task: Object | None, answer: Object | None, code: str | None
+) -> dict[str, Any]:
+    """Return the result of a host after a task failed.
+
+    :param task: ``ansible_failed_task``. It and the answer are missing if a file of tasks could not
+        be loaded.
+    :param answer: ``ansible_failed_result``.
+    """
+    stored = failure(task or {"name": "A file of tasks"}, answer or {})
+    finding = {**failed_finding(stored, _AGAIN), "code": code or "task_failed"}
+    lost = bool((answer or {}).get("lost_connection"))
+    return stages.failed(result, finding, lost=lost)
 
 
 def _names(rows: Mapping[str, Object]) -> set[str]:
@@ -215,11 +265,10 @@ def stop_batch(
 
 
 def report_hosts(
-    hosts: Sequence[str], hostvars: Hostvars, *, began: str, ended: str, checked: bool
+    hosts: Sequence[str], hostvars: Hostvars, *, ended: str, checked: bool
 ) -> dict[str, Any]:
     """Return the content of the report.
 
-    :param began: when the run began.
     :param ended: when it ended.
     :param checked: whether the run only planned.
     """
@@ -232,7 +281,8 @@ def report_hosts(
         host: {**one, "from": one.get("from") or _installed(hostvars[host])}
         for host, one in noted.items()
     }
-    return report(find_plan(hosts, hostvars), results, began=began, ended=ended, checked=checked)
+    plan = find_plan(hosts, hostvars)
+    return report(plan, results, began=plan["began"], ended=ended, checked=checked)
 
 
 def _installed(variables: Variables) -> dict[str, str | None]:

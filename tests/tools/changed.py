@@ -60,7 +60,6 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/fleet_plan.py", _CODE | _DRIVERS),
     ("plugins/*/fleet_*.py", _CODE | _REPORTS),
     ("plugins/filter/gpu_resources_check.py", _CODE | _CLUSTER),
-    ("plugins/filter/*nvidia_device_plugin_*.py", _CODE | _CLUSTER),
     ("plugins/*/*gpu_node_labels.py", _CODE | _CLUSTER),
     ("plugins/*/node_gpu_label.py", _CODE | _CLUSTER),
     ("plugins/*/node_pause.py", _CODE | _CLUSTER),

@@ -13,13 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
+#: Options, and the variables of that name that programs read.
+PROXIES = ("http_proxy", "https_proxy", "no_proxy")
+#: Mappings of several variables, which the action merges into the other options.
+MERGED: dict[str, Any] = {"type": "list", "elements": "dict", "no_log": True}
 PROXY_ARGUMENTS: dict[str, dict[str, Any]] = {
     "http_proxy": {"type": "str", "no_log": True},
     "https_proxy": {"type": "str", "no_log": True},
     "no_proxy": {"type": "str", "no_log": False},
+    "proxies": MERGED,
 }
-#: Options, and the variables of that name that programs read.
-PROXIES = tuple(PROXY_ARGUMENTS)
 
 
 def proxies_of(options: Mapping[str, Any]) -> dict[str, str]:

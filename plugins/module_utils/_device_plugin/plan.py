@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.errors import KubegpuError, Refusal
@@ -417,18 +417,3 @@ def restarts(
             }
         )
     return found
-
-
-def object_list(options: Mapping[str, Any], warn: Callable[[str], object]) -> list[Object]:
-    """Return the objects for these options.
-
-    :param warn: called with each remark about the options.
-    :raises KubegpuError: an option is invalid.
-    """
-    options = dict(options)
-    if options.get("runtime_class") == "auto":
-        options["runtime_class"] = HANDLER
-    request = read_request(options)
-    for remark in request.remarks:
-        warn(remark)
-    return manifests(request)

@@ -52,7 +52,7 @@ def plan_exporter(node: Mapping[str, Any], request: Request) -> Plan:
     try:
         return _plan(node, request)
     except (Refusal, InputError) as error:
-        return Plan("refuse", reasons=(" ".join(str(error).splitlines()),))
+        return Plan.refused(error)
 
 
 def wanted_gpus(node: Mapping[str, Any], request: Request) -> tuple[tuple[str, ...], str]:

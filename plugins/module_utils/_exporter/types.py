@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .._core.errors import KubegpuError
+from .._core.failure import parts
 from .._core.printable import printable
 from .._core.steps import Step
 from .data import AUTO, IMAGE, VERSION
@@ -115,14 +117,20 @@ class Plan:
     change: bool = False
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
+    refusals: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def refused(cls, error: KubegpuError) -> Plan:
+        """Return the plan of a request that cannot be met."""
+        return cls("refuse", reasons=(" ".join(str(error).splitlines()),), refusals=(parts(error),))
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values; texts of the node are printable."""
         values: dict[str, Any] = asdict(self)
         for name in ("reasons", "warnings"):
             values[name] = [printable(text) for text in values[name]]
-        for name in ("gpus", "files", "obsolete"):
+        for name in ("gpus", "files", "obsolete", "refusals"):
             values[name] = list(values[name])
         values["steps"] = [asdict(step) for step in self.steps]
         values["changes"] = [f"{step.action} {step.detail}" for step in self.steps]

@@ -21,9 +21,13 @@ from .._driver.amd_plan import plan_amd_driver
 from .._driver.plan.plan import plan_driver
 from .._driver.types import Plan as DriverPlan
 from .._driver.types import Request as DriverRequest
+from .._exporter import options as exporter_options
+from .._exporter.plan import plan_exporter
+from .._exporter.types import Plan as ExporterPlan
 from .._mig import options as mig_options
 from .._mig.plan import plan_mig
 from .._mig.types import Plan as MigPlan
+from .._monitoring.metrics import counters_file, read_counters
 from .._toolkit import amd_types as amd_toolkit
 from .._toolkit import options as toolkit_options
 from .._toolkit.amd_plan import plan_amd_toolkit
@@ -36,6 +40,7 @@ DRIVER_BACK = "__kubegpu_driver_back"
 CUDA_BACK = "__kubegpu_cuda_back"
 TOOLKIT_BACK = "__kubegpu_toolkit_back"
 
+EXPORTER = "gpu_exporter"
 _RESULT = "nvidia_driver_result"
 
 
@@ -127,19 +132,13 @@ def _plan_toolkit(node: Node, options: dict[str, Any]) -> Plan:
     options.update({"version": back} if back is not None else {})
     options.update(driver_version=driver, controller=node.run.controller)
     plan = plan_toolkit(node.facts, toolkit_options.read_request(options)).to_json()
-    return {**plan, "work": _toolkit_work(plan)}
-
-
-def _toolkit_work(plan: Plan) -> bool:
-    return bool(
-        plan["action"] == "refuse"
-        or plan["repository"] is not None
+    install = (
+        plan["repository"] is not None
         or plan["cdi"] is not None
-        or any(plan[name] for name in _TOOLKIT_CHANGES)
+        or bool(plan["change_packages"] or plan["change_config"])
     )
-
-
-_TOOLKIT_CHANGES = ("change_packages", "change_config", "containerd", "docker", "crio")
+    runtimes = any(plan[name] for name in ("containerd", "docker", "crio"))
+    return {**plan, "install": install, "work": plan["action"] == "refuse" or install or runtimes}
 
 
 def _plan_amd_driver(node: Node, options: dict[str, Any]) -> Plan:
@@ -154,6 +153,57 @@ def _plan_amd_toolkit(node: Node, options: dict[str, Any]) -> Plan:
         controller=node.run.controller, driver_planned=loads and node.run.driver_selected
     )
     return plan_amd_toolkit(node.facts, amd_toolkit.read_amd_request(options)).to_json()
+
+
+def _plan_exporter(node: Node, options: dict[str, Any]) -> Plan:
+    """Return the plan of the exporter of a host, with its row and what Prometheus reads."""
+    profiling = exporter_options.read_options({"profiling": options.get("profiling")}).profiling
+    name = f"{exporter_options.PREFIX}counters"
+    counters = read_counters(options.get("counters", "default"), profiling, name)
+    # What the driver's role will have changed, whose repository has DCGM, too.
+    repository = node.plans.get("nvidia_driver", {}).get("next_repository")
+    options.update(
+        counters=counters_file(counters), planned_repositories=[repository] if repository else []
+    )
+    plan = plan_exporter(node.facts, exporter_options.read_options(options))
+    return _exporter_json(plan, node)
+
+
+def _exporter_json(plan: ExporterPlan, node: Node | None = None) -> Plan:
+    refused, values = plan.action == "refuse", plan.to_json()
+    variables, scrape = node.variables if node else {}, plan.scrape or {}
+    own = variables.get("gpu_monitoring_node_exporter_port")
+    port = own if scrape.get("exporter") == "node" else scrape.get("port")
+    address = str(variables.get("gpu_monitoring_address") or "")
+    shown = f"[{address}]" if ":" in address else address
+    prometheus, hosts = variables.get(_PROMETHEUS) or "", node.run.hosts if node else None
+    if prometheus and hosts is not None and prometheus not in hosts:
+        values["warnings"].append(_NO_PROMETHEUS.format(prometheus))
+    return {
+        **values,
+        "work": plan.change or refused,
+        "changes": ["monitoring: refused"] if refused else values["changes"],
+        "why": [step.reason for step in plan.steps] or values["reasons"],
+        "target": {
+            "host": variables.get("inventory_hostname") or "",
+            "targets": [f"{shown}:{port}"] if str(port or 0) != "0" else [],
+            "job": "kubegpu-dcgm",
+            "scheme": scrape.get("scheme") or "http",
+            "gpus": scrape.get("gpus") or 0,
+        },
+    }
+
+
+_PROMETHEUS = "gpu_monitoring_prometheus_host"
+_NO_PROMETHEUS = (
+    f"{_PROMETHEUS} is {{}}, and the inventory of this run has no such host, so that no "
+    "Prometheus gets the targets and rules. Next step: add the host to the inventory, or correct "
+    "its name."
+)
+
+
+def _refused_exporter(error: InputError) -> Plan:
+    return _exporter_json(ExporterPlan.refused(error))
 
 
 def _refusal(plan: type[MigPlan | CudaPlan | ToolkitPlan], error: InputError) -> Plan:
@@ -208,4 +258,20 @@ PARTS: Mapping[str, Part] = {
         internal=("controller", "driver_planned"),
         others=("amd_container_toolkit_enabled",),
     ),
+    # Of a host that is monitored without Kubernetes.
+    EXPORTER: Part(
+        exporter_options.ARGUMENTS,
+        _plan_exporter,
+        _refused_exporter,
+        internal=("planned_repositories",),
+        others=(
+            "inventory_hostname",
+            "gpu_monitoring_address",
+            "gpu_monitoring_node_exporter_port",
+            _PROMETHEUS,
+        ),
+        role="gpu_monitoring",
+    ),
 }
+#: Those of the software that a node has; an exporter is planned by itself.
+OF_NODES = tuple(name for name in PARTS if name != EXPORTER)

@@ -72,9 +72,9 @@ def variables_of(parts: Iterable[str]) -> set[str]:
 
 
 def _names(part: str) -> set[str]:
-    found = set(PARTS[part].others)
+    found, role = set(PARTS[part].others), PARTS[part].role or part
     for option in PARTS[part].arguments.keys() - set(PARTS[part].internal):
-        found.add(f"{part}_{REPOSITORY_KEYS.get(option, option).partition('.')[0]}")
+        found.add(f"{role}_{REPOSITORY_KEYS.get(option, option).partition('.')[0]}")
     return found
 
 
@@ -86,7 +86,8 @@ def _plan(name: str, node: Node, wrong: Mapping[str, InputError]) -> Plan:
             return {}
         if error is not None:
             raise error
-        return part.plan(node, options_of(name, part.arguments.keys() - set(part.internal), node))
+        asked = part.arguments.keys() - set(part.internal)
+        return part.plan(node, options_of(part.role or name, asked, node))
     except InputError as refusal:
         return part.refused(refusal)
     except KeyError as missing:
@@ -94,11 +95,11 @@ def _plan(name: str, node: Node, wrong: Mapping[str, InputError]) -> Plan:
         return part.refused(InputError(cause.format(missing), next_step=step))
 
 
-def options_of(part: str, names: Collection[str], node: Node) -> dict[str, Any]:
+def options_of(role: str, names: Collection[str], node: Node) -> dict[str, Any]:
     """Return the options that variables of the role set, with the keys of its mappings."""
     found = {}
     for option in names:
-        variable, _dot, key = f"{part}_{REPOSITORY_KEYS.get(option, option)}".partition(".")
+        variable, _dot, key = f"{role}_{REPOSITORY_KEYS.get(option, option)}".partition(".")
         value = node.variables.get(variable)
         if key and value is not None:
             if not isinstance(value, Mapping):

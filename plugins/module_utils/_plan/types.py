@@ -36,12 +36,14 @@ class Run:
     :param today: the date against which support ends are compared, as YYYY-MM-DD.
     :param driver_selected: whether its tags include the driver.
     :param cluster: what ``gpu_cluster_info`` says of the node; empty if it was not asked.
+    :param hosts: the hosts of its inventory; None without one.
     """
 
     controller: str = ""
     today: str = ""
     driver_selected: bool = True
     cluster: Mapping[str, Any] = field(default_factory=dict)
+    hosts: Collection[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Part:
     :param internal: the options that no variable sets.
     :param switch: the variable with which there is nothing to plan; empty if there is none.
     :param others: further variables that the plan depends on.
+    :param role: the role with its variables, if the part has another name.
     """
 
     arguments: Spec
@@ -78,3 +81,4 @@ class Part:
     internal: Collection[str] = ()
     switch: str = ""
     others: Collection[str] = ()
+    role: str = ""

@@ -16,7 +16,12 @@ import time
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import object_list
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
+    manifests,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
+    read_request,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Cluster, Connection
 from tests.integration.cluster import slices
 from tests.integration.fleet.playbooks import play
@@ -247,7 +252,7 @@ def test_eight_that_apply_the_same_objects_at_once_are_all_served(api):
     kube = Cluster.connect(Connection(kubeconfig=str(api.kubeconfig)))
     sharing = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}
     requests = {"namespace": "at-once", "configs": {"shared": {"sharing": sharing}}}
-    objects = object_list(requests, print)
+    objects = manifests(read_request(requests))
 
     def where(item):
         return PATHS[item["kind"]].format(**{"namespace": "", **item["metadata"]})

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.action.fleet_variables import _NEXT_STEP
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_exporter_plan import gpu_exporter_plan
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_plan import gpu_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
 from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.kernel_packages import (
@@ -340,17 +340,11 @@ FOLDER = "/var/lib/prometheus/node-exporter"
 
 
 def _exporter(name: str, method: str = "auto", **exporter: Any) -> dict[str, Any]:
-    """Return the row of a host, as roles/gpu_monitoring/tasks/host_plan.yml makes it."""
+    """Return the row of a host."""
     facts = node_facts()
     facts["exporter"].update({"textfile_directories": [FOLDER], **exporter})
-    plan = gpu_exporter_plan(facts, method=method)
-    refused = plan["action"] == "refuse"
-    return {
-        "node": name,
-        "changes": ["monitoring: refused"] if refused else plan["changes"],
-        "why": [one["reason"] for one in plan["steps"]] or plan["reasons"],
-        "warnings": plan["warnings"],
-    }
+    part = "gpu_exporter"
+    return {**gpu_plan(facts, {"gpu_monitoring_method": method}, [part])[part], "node": name}
 
 
 def _exporters(*rows: dict[str, Any]) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_exporter_plan import gpu_exporter_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_resources_expected import (
     gpu_resources_expected,
 )
@@ -78,7 +77,6 @@ def variables_of(answers: dict[str, Any]) -> dict[str, Any]:
     # What is wrong with a host is a refusal of its parts.
     plans = plan_node(own, {**found, **ASKED}, PARTS, Run(today="2026-11-28"))
     found.update({f"{role}_plan": plan for role, plan in plans.items()})
-    gpu_exporter_plan(own)
     gpu_resources_expected(own)
     return found
 

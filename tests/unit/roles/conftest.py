@@ -13,6 +13,7 @@ from ansible.template import Templar
 
 from ansible_collections.kubegpu.nodes.plugins.filter.cluster_connection import cluster_connection
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_hosts import gpu_hosts
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_upgrade import gpu_upgrade
 
 
 @pytest.fixture(autouse=True)
@@ -24,5 +25,6 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> None:
         filters = templar._engine.environment.filters
         filters["kubegpu.nodes.cluster_connection"] = cluster_connection
         filters["kubegpu.nodes.gpu_hosts"] = gpu_hosts
+        filters["kubegpu.nodes.gpu_upgrade"] = gpu_upgrade
 
     monkeypatch.setattr(Templar, "__init__", with_filter)

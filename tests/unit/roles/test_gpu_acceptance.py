@@ -49,6 +49,17 @@ def tasks_of(tasks):
             yield from tasks_of(task.get(part, ()))
 
 
+def trusted(value):
+    """Return a value of a file of tasks, whose texts are templates."""
+    if isinstance(value, str):
+        return trust_as_template(value)
+    if isinstance(value, list):
+        return [trusted(one) for one in value]
+    if isinstance(value, dict):
+        return {key: trusted(one) for key, one in value.items()}
+    return value
+
+
 class Host:
     """One host of the play, with the facts that the role sets."""
 
@@ -75,7 +86,7 @@ class Host:
         """Set the facts of a task, where its condition applies."""
         tasks = yaml.safe_load((ROLES / "gpu_acceptance" / "tasks" / f"{file}.yml").read_text())
         (task,) = [one for one in tasks_of(tasks) if one["name"] == task_name]
-        own = {key: trust_as_template(text) for key, text in task.get("vars", {}).items()}
+        own = {key: trusted(text) for key, text in task.get("vars", {}).items()}
         condition = task.get("when")
         if condition and not self.evaluate("{{ " + condition + " }}", **own, **more):
             return

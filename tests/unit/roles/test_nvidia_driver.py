@@ -54,6 +54,13 @@ def test_a_driver_that_is_not_managed_has_an_empty_plan():
     assert value("__nvidia_driver_plan", node, nvidia_driver_enabled=False) == {}
 
 
+def test_a_driver_that_is_not_managed_remains_as_it_is():
+    node = facts("T4", "u24", PENDING)
+    loaded = node["driver"]["loaded"]
+    known = {"nvidia_driver_enabled": False, "nvidia_driver_reboot": True}
+    assert value("__nvidia_driver_next", node, **known) == loaded
+
+
 def test_repositories_that_a_run_left_behind_go_with_the_next():
     node = facts("T4", "u24")
     path = "/etc/apt/sources.list.d/{}.sources"

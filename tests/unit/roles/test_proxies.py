@@ -19,6 +19,7 @@ DOWNLOADS = {
     "nvidia_container_toolkit": {"package_repository"},
     "amd_driver": {"package_repository"},
     "amd_container_toolkit": {"package_repository"},
+    "gpu_monitoring": {"package_repository"},
     # It saves packages before the change and after it.
     "gpu_upgrade": {"package_set"},
 }
@@ -54,8 +55,10 @@ def test_the_modules_that_download_have_them_as_options():
             for task in mappings(yaml.safe_load(path.read_text(encoding="utf-8"))):
                 for name in wanted:
                     arguments = task.get(f"kubegpu.nodes.{name}") or {}
-                    if "https_proxy" in arguments or arguments.get("state") == "saved":
-                        for key in ("http_proxy", "https_proxy", "no_proxy"):
-                            assert arguments[key] == f"{{{{ __{role}_proxy.{key} or omit }}}}"
+                    if "proxies" in arguments or arguments.get("state") == "saved":
+                        own = "nvidia_driver" if role == "gpu_upgrade" else role
+                        names = ("kubegpu_proxy", f"{own}_proxy")
+                        wanted_proxies = [f"{{{{ {one} | default({{}}, true) }}}}" for one in names]
+                        assert arguments["proxies"] == wanted_proxies
                         seen.add(name)
         assert seen == wanted, role

@@ -20,6 +20,8 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data impo
     PLAYBOOK_VARIABLES,
 )
 
+# The tasks that remove the repository, where it is not teardown.yml.
+TEARDOWNS = {"gpu_monitoring": "host_packages_absent.yml"}
 ROLES = sorted((Path(__file__).parents[3] / "roles").iterdir())
 TYPES = {
     "str": str,
@@ -86,7 +88,7 @@ def test_the_page_of_variables_has_each_and_the_readme_names_its_place(role):
 
 
 def test_what_a_mapping_is_merged_with_is_what_its_keys_say(role):
-    """The role's own variable has the default of each key, and takes the fleet's and the role's."""
+    """The role's own variable has the default of each key, and takes that of the mapping."""
     loader = DataLoader()
     paths = [role / folder / "main.yml" for folder in ("defaults", "vars")]
     loaded = [
@@ -99,20 +101,27 @@ def test_what_a_mapping_is_merged_with_is_what_its_keys_say(role):
             continue
         defaults = {key: one["default"] for key, one in option["options"].items()}
         fleets = f"kubegpu_{name.removeprefix(f'{role.name}_')}"
+        if name.endswith("_proxy"):
+            # The actions merge them (test__settings.py).
+            assert option["options"].keys() == PLAYBOOK_VARIABLES[fleets]["options"].keys()
+            assert not any(defaults.values())
+            continue
+        if name.endswith("_repository"):
+            # So do they, and the plans; a teardown needs the name alone.
+            text = (role / "tasks" / TEARDOWNS.get(role.name, "teardown.yml")).read_text()
+            wanted = f"{name}.name | default('{defaults['name']}', true)"
+            place = text if role.name != "nvidia_driver" else (role / "vars/main.yml").read_text()
+            assert wanted in place
+            continue
 
         def merged(variables, name=name):
             templar = Templar(loader, variables={**loaded[0], **loaded[1], **variables})
             return templar.template(trust_as_template("{{ __" + name + " }}"))
 
-        assert merged({}) == merged({name: None, fleets: None}) == defaults
-        (first, second), several = list(defaults)[:2], dict.fromkeys(defaults, "fleet")
+        assert merged({}) == merged({name: None}) == defaults
+        first, second = list(defaults)[:2]
         assert merged({name: {second: "own"}}) == {**defaults, second: "own"}
         assert merged({name: {second: "own", first: None}}) == {**defaults, second: "own"}
-        if fleets in PLAYBOOK_VARIABLES:
-            assert option["options"].keys() == PLAYBOOK_VARIABLES[fleets]["options"].keys()
-            assert merged({fleets: {first: "fleet"}}) == {**defaults, first: "fleet"}
-            own = {name: {second: "own"}, fleets: several}
-            assert merged(own) == {**several, second: "own"}
 
 
 def tasks_of(value):
@@ -162,11 +171,12 @@ def read_by_tasks(role):
 
 @pytest.mark.parametrize("name", PARTS)
 def test_each_option_of_a_part_is_read_and_each_argument_can_be_set(name):
-    part, role = PARTS[name], ROLES[0].parent / name
+    part, role = PARTS[name], ROLES[0].parent / (PARTS[name].role or name)
     arguments = variables_of((name,)) - set(part.others)
     known = set(options(role))
     nothing_reads = known - arguments - set(part.others) - read_by_tasks(role)
-    assert not nothing_reads, (
+    # A role with another name has options of more parts.
+    assert part.role or not nothing_reads, (
         f"{sorted(nothing_reads)}: neither the plan nor a task of the role reads it. Next step: a "
         f"field of the request in the package of {name} (types.py, options.py), or a task"
     )

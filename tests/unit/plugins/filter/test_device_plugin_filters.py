@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The device plugin's filters, and all that they make against Kubernetes' own schemas."""
+"""What a plan has of device plugins without a cluster, against Kubernetes' own schemas."""
 
 from __future__ import annotations
 
@@ -12,14 +12,9 @@ import kubernetes_validate
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_device_plugin_manifests import (
-    gpu_device_plugin_manifests,
-)
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_plan import gpu_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_resources_expected import (
     gpu_resources_expected,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_manifests import (
-    nvidia_device_plugin_manifests,
 )
 from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
 from tests.unit.fixtures.node_facts import P4, node
@@ -77,9 +72,21 @@ WISHES = {
 }  # fmt: skip
 
 
+def planned(vendor, options):
+    """Return the plan of a device plugin, with these variables of its role, for no node."""
+    part = f"{vendor}_device_plugin"
+    return gpu_plan({}, {f"{part}_{name}": one for name, one in options.items()}, [part])[part]
+
+
+def objects_of(vendor, options):
+    plan = planned(vendor, options)
+    assert plan["action"] == "apply", plan["refusals"]
+    return plan["objects"]
+
+
 @pytest.mark.parametrize(("version", "wish"), list(itertools.product(KUBERNETES, WISHES)))
 def test_kubernetes_own_schema_takes_every_object(version, wish):
-    objects = nvidia_device_plugin_manifests(WISHES[wish])
+    objects = objects_of("nvidia", WISHES[wish])
     assert len(objects) >= 4
     for one in objects:
         kubernetes_validate.validate(one, version, strict=True)
@@ -96,20 +103,19 @@ def test_kubernetes_own_schema_takes_every_object(version, wish):
     ],
 )
 def test_kubernetes_own_schema_takes_the_plugins_of_amd_and_intel(version, vendor, wish):
-    for one in gpu_device_plugin_manifests(wish, vendor):
+    for one in objects_of(vendor, wish):
         kubernetes_validate.validate(one, version, strict=True)
 
 
 def test_a_wrong_option_of_amd_and_intel_is_named():
-    with pytest.raises(AnsibleFilterError, match="amd_device_plugin_version"):
-        gpu_device_plugin_manifests({"version": "latest"}, "amd")
-    with pytest.raises(AnsibleFilterError, match="one of amd, intel"):
-        gpu_device_plugin_manifests({}, "nvidia")
+    plan = planned("amd", {"version": "latest"})
+    assert plan["action"] == "refuse"
+    assert "amd_device_plugin_version" in plan["refusals"][0]["cause"]
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_the_schema_refuses_what_is_wrong(version):
-    wrong = nvidia_device_plugin_manifests({})[-1]
+    wrong = objects_of("nvidia", {})[-1]
     wrong["spec"]["template"]["spec"]["containers"][0]["securityContext"]["privilegd"] = True
     with pytest.raises(kubernetes_validate.ValidationError, match="privilegd"):
         kubernetes_validate.validate(wrong, version, strict=True)
@@ -118,7 +124,7 @@ def test_the_schema_refuses_what_is_wrong(version):
 @pytest.mark.parametrize("wish", WISHES)
 def test_what_the_api_server_refuses_beyond_its_schema(wish):
     """Rules of the API server's own code that no schema has."""
-    for one in nvidia_device_plugin_manifests(WISHES[wish]):
+    for one in objects_of("nvidia", WISHES[wish]):
         if one["kind"] != "DaemonSet":
             continue
         spec = one["spec"]["template"]["spec"]
@@ -139,8 +145,8 @@ def test_what_the_api_server_refuses_beyond_its_schema(wish):
 
 
 def test_errors_of_the_filters_name_the_option():
-    with pytest.raises(AnsibleFilterError, match=r"nvidia_device_plugin_configs\[a\]"):
-        nvidia_device_plugin_manifests({"configs": {"a": {"x": 1}}})
+    plan = planned("nvidia", {"configs": {"a": {"x": 1}}})
+    assert "nvidia_device_plugin_configs[a]" in plan["refusals"][0]["cause"]
     with pytest.raises(AnsibleFilterError, match="needs the fact gpu_node"):
         gpu_resources_expected({})
     with pytest.raises(AnsibleFilterError, match="unknown config 'b'"):
@@ -151,9 +157,7 @@ def test_errors_of_the_filters_name_the_option():
 
 def test_truth_in_words_is_taken():
     (daemon_set,) = [
-        one
-        for one in nvidia_device_plugin_manifests({"gds_enabled": "yes"})
-        if one["kind"] == "DaemonSet"
+        one for one in objects_of("nvidia", {"gds_enabled": "yes"}) if one["kind"] == "DaemonSet"
     ]
     pairs = daemon_set["spec"]["template"]["spec"]["containers"][0]["env"]
     assert {"name": "GDS_ENABLED", "value": "true"} in pairs

@@ -78,7 +78,7 @@ def test_words_that_the_filters_do_not_know_are_named():
 def test_every_choice_is_documented(module, option, table):
     choices = yaml.safe_load(module.DOCUMENTATION)["options"][option]["choices"]
     elsewhere = (
-        {"groups", "changed", "unverified", "endings", "reasons", "refusals", "wrong"}
+        {"groups", "changed", "unverified", "endings", "refusals", "wrong"}
         if module is gpu_hosts
         else set()
     )

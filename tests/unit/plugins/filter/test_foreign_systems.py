@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_exporter_plan import gpu_exporter_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_node_labels import gpu_node_labels
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_plan import gpu_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_driver_plan import nvidia_driver_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
@@ -83,7 +83,7 @@ def test_an_image_is_refused_first_of_all_with_its_own_way(image):
     for plan in (
         container_toolkit_plan(node),
         cuda_toolkit_plan(node, versions=["13.0"]),
-        gpu_exporter_plan(node, method="packages"),
+        gpu_plan(node, {"gpu_monitoring_method": "packages"}, ["gpu_exporter"])["gpu_exporter"],
     ):
         assert plan["action"] == "refuse", plan
         assert "is an image that is not changed" in plan["reasons"][0] or "systemd" in said(plan)

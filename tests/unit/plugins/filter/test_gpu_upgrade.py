@@ -27,11 +27,16 @@ def cluster(**rows):
     return {"nodes": {name: rows.get(name) or row(name) for name in HOSTS}}
 
 
-def planned(hostvars=None, options=None, **more):
+def planned(hostvars=None, options=None, rollbacks=None, savable=None, **more):
     variables = {name: {**WORK} for name in HOSTS}
     for name, own in (hostvars or {}).items():
         variables[name].update(own)
-    given = {"cluster": cluster(), **more}
+    # What the tasks of each host registered.
+    for fact, found in (("asked", rollbacks), ("saved", savable)):
+        for name, answer in (found or {}).items():
+            variables[name][fact] = answer
+    registers = {"rollbacks": "asked", "savable": "saved", "drains": "tried"}
+    given = {"cluster": cluster(), "registered": registers, **more}
     variables = registered(variables)
     plan = gpu_upgrade(HOSTS, "plan", variables, options=options or {}, **given)
     return plan, {name: {**own, "gpu_upgrade_plan": plan} for name, own in variables.items()}
@@ -77,7 +82,7 @@ def test_what_the_plan_is_made_from():
 def test_hosts_that_were_not_read_are_unreachable_in_the_report():
     plan, hostvars = planned(not_read=["lost"])
     assert "lost" not in plan["hosts"] and not plan["refused"]
-    report = gpu_upgrade(HOSTS, "report", hostvars, began="a", ended="b", checked=True)
+    report = gpu_upgrade(HOSTS, "report", hostvars, ended="b", checked=True)
     assert report["hosts"]["lost"]["outcome"] == "unreachable" and not report["ok"]
     assert gpu_upgrade(report, "report_rows")[-1]["node"] == "lost"
 
@@ -204,9 +209,9 @@ def test_a_control_plane_is_found_among_the_nodes_of_the_cluster():
 
 
 def test_the_report_has_the_plan_and_the_results():
-    _plan, hostvars = planned()
+    _plan, hostvars = planned(began="a")
     hostvars["gpu1"]["gpu_upgrade_result"] = {"outcome": "done", "to": {"driver": "580.1"}}
-    data = gpu_upgrade(HOSTS, "report", hostvars, began="a", ended="b")
+    data = gpu_upgrade(HOSTS, "report", hostvars, ended="b")
     assert (data["began"], data["ended"], data["ok"]) == ("a", "b", False)
     assert data["hosts"]["gpu1"]["to"] == {"driver": "580.1"}
     rows = gpu_upgrade(data, "report_rows")
@@ -222,7 +227,7 @@ def test_a_host_that_the_upgrade_leaves_as_it_is_has_its_versions_in_the_report(
     _plan, hostvars = planned(dict.fromkeys(HOSTS, same))
     hostvars["gpu2"]["gpu_upgrade_result"] = {"from": {"driver": "535.1", "toolkit": None}}
     hostvars["gpu3"] = {**hostvars["gpu3"], "ansible_facts": {}}
-    data = gpu_upgrade(HOSTS, "report", hostvars, began="a", ended="b")
+    data = gpu_upgrade(HOSTS, "report", hostvars, ended="b")
     rows = {row["node"]: row for row in gpu_upgrade(data, "report_rows")}
     assert [(row["driver"], row["toolkit"]) for row in rows.values()] == [
         ("550.1", "1.20.1-1"), ("535.1", "-"), ("-", "-"),
@@ -258,29 +263,129 @@ def test_what_the_rollback_did_not_restore():
     assert found["code"] == "not_restored"
 
 
+RESULT = {"outcome": "", "began": False, "evicted": ["a/b"], "findings": [], "stay": {}}
+
+
+def judged(layers=(), result=RESULT, **seen):
+    rows = [{"node": "gpu1", "layers": [*layers]}, {"node": "gpu2", "layers": [BAD]}]
+    seen = {"gates": ["layers"], "row": {"ready": True}, "rows": rows, **seen}
+    return gpu_upgrade(result, "judged", host="gpu1", good="done", to={"driver": "1"}, seen=seen)
+
+
+GOOD = {"layer": "nvml", "ok": True}
+BAD = {"layer": "nvml", "ok": False, "code": "", "cause": "it does not answer"}
+
+
+def codes(result):
+    return [one["code"] for one in result["findings"]]
+
+
 def test_the_gate_and_the_rollback():
-    layer = {"layer": "nvml", "ok": False, "code": "", "cause": "it does not answer"}
-    found = gpu_upgrade([layer], "gate", gates=["layers"], row={"ready": True})
-    assert [one["code"] for one in found] == ["nvml_failed"]
-    assert gpu_upgrade(found, "rollback") is True
-    found = gpu_upgrade([], "gate", gates=["layers"], row={"ready": True}, reboot="in use")
-    assert gpu_upgrade(found, "rollback") is False
+    good = judged([GOOD])
+    assert good == {**RESULT, "outcome": "done", "passed": True, "to": {"driver": "1"}}
+    found = judged([BAD])
+    assert (found["outcome"], found["passed"], codes(found)) == ("failed", False, ["nvml_failed"])
+    assert gpu_upgrade(found["findings"], "rollback") is True
+    waits = [{}, {"reboot_required": True, "reboot_reason": "in use"}]
+    found = judged([GOOD], changes=waits)
+    assert "in use" in str(found["findings"]) and found["outcome"] == "failed"
+    assert gpu_upgrade(found["findings"], "rollback") is False
+    assert "the driver asks for it" in str(
+        judged([GOOD], changes=[{"reboot_required": True}])["findings"]
+    )
     # What the cluster says of a node that was rebooted may be from before.
-    before = gpu_upgrade([], "gate", gates=[], row={"ready": True, "boot_id": "old"}, boot="new")
-    assert [one["code"] for one in before] == ["boot_not_reported"]
-    assert gpu_upgrade(before, "rollback") is True
+    before = judged(gates=[], row={"ready": True, "boot_id": "old"}, boot="new")
+    assert codes(before) == ["boot_not_reported"]
+    assert gpu_upgrade(before["findings"], "rollback") is True
     for seen in ("new", None):
-        row = {"ready": True, "boot_id": seen}
-        assert gpu_upgrade([], "gate", gates=[], row=row, boot="new") == []
+        assert codes(judged(gates=[], row={"ready": True, "boot_id": seen}, boot="new")) == []
+    # A comparison that was skipped is none.
+    assert codes(judged(gates=["health"], health=[{"skipped": True}, {"new": []}])) == []
 
 
-def test_calls_of_the_maintenance():
-    assert gpu_upgrade([cluster()], "taken", host="gpu1") == {
-        "evicted": [],
-        "findings": [],
-        "stay": {"without_request": [], "containers": {}},
-    }
-    assert gpu_upgrade({"msg": "No route"}, "problem")["cause"] == "No route"
+@pytest.mark.parametrize(("began", "bad"), [(True, "failed"), (False, "blocked")])
+def test_the_drain_of_a_node(began, bad):
+    result = {**RESULT, "began": began, "outcome": "failed"}
+    pod = {"namespace": "x", "name": "y"}
+    good = {"nodes": {"gpu1": {"evicted": [pod], "without_request": [pod]}}}
+    found = gpu_upgrade(result, "drained", host="gpu1", answers=[good, {"skipped": True}])
+    assert (found["outcome"], found["evicted"]) == ("", ["a/b", "x/y"])
+    assert found["stay"] == {"without_request": [pod], "containers": {}}
+    lost = {"msg": "No route", "lost_connection": True}
+    found = gpu_upgrade(result, "drained", host="gpu1", answers=[lost])
+    assert (found["outcome"], codes(found)) == (bad, ["cluster_not_asked"])
+    # The host itself.
+    options = {"host": "gpu1", "without_cluster": True}
+    found = gpu_upgrade(result, "drained", answers=[lost], **options)
+    assert found["outcome"] == "unreachable"
+    found = gpu_upgrade(result, "drained", answers=[good], **options)
+    assert found["outcome"] == "" and found["stay"] == {}
+
+
+def test_a_host_that_did_not_answer_is_not_ready():
+    here = {"node": "gpu1", "ready": True}
+    assert gpu_upgrade({"nodes": {"gpu1": here}}, "row", host="gpu1") == here
+    lost = gpu_upgrade({"msg": "No route"}, "row", host="gpu1")
+    assert lost["ready"] is False and lost["findings"][0]["cause"] == "No route"
+
+
+def test_a_node_that_is_not_released_has_failed():
+    done = {**RESULT, "outcome": "done", "findings": [{"code": "x"}]}
+    good = {"nodes": {"gpu1": {"ok": True, "findings": []}}}
+    assert gpu_upgrade(done, "released", host="gpu1", answer=good) == done
+    gone = {"nodes": {"gpu1": {"findings": [{"code": "node_gone"}]}}}
+    found = gpu_upgrade(done, "released", host="gpu1", answer=gone)
+    assert (found["outcome"], codes(found)) == ("failed", ["x", "node_gone"])
+    found = gpu_upgrade(done, "released", host="gpu1", answer={"msg": "No route"})
+    assert codes(found) == ["x", "cluster_not_asked"]
+
+
+def test_what_a_rollback_left_of_the_runtimes():
+    result = {**RESULT, "rolled_back_because": "It failed."}
+    left = {"left": [{"path": "/etc/a"}], "restart_required": ["docker"]}
+    found = gpu_upgrade(result, "not_restored", answer=left)["rolled_back_because"]
+    assert found == "It failed. Not restored: /etc/a To be restarted: docker"
+
+
+def test_a_failed_task_is_a_finding():
+    task, answer = {"name": "Driver", "action": "x"}, {"failed": True, "msg": "It broke."}
+    found = gpu_upgrade(RESULT, "failed", task=task, answer=answer, code="gate_failed")
+    (finding,) = found["findings"]
+    assert (found["outcome"], finding["code"]) == ("failed", "gate_failed")
+    assert finding["cause"].startswith("Driver: It broke")
+    assert "gpu_upgrade_release=true" in finding["next_step"]
+    lost = {**answer, "lost_connection": True}
+    assert gpu_upgrade(RESULT, "failed", task=task, answer=lost)["outcome"] == "unreachable"
+    # Ansible has neither if a file of tasks could not be loaded.
+    (finding,) = gpu_upgrade(RESULT, "failed", task={}, answer={})["findings"]
+    assert finding["code"] == "task_failed" and "A file of tasks" in finding["cause"]
+
+
+def test_the_result_at_the_end_has_what_the_plan_found():
+    own = {"outcome": "refused", "findings": [{"code": "x"}]}
+    report = {"hosts": {"gpu1": own}, "stopped": "", "findings": [{"cause": "A."}, {"cause": "B."}]}
+    found = gpu_upgrade({}, "ended", host="gpu1", report=report)
+    assert found == {**own, "stopped": "A. B."}
+    report["stopped"] = "one failed"
+    assert gpu_upgrade({}, "ended", host="gpu1", report=report)["stopped"] == "one failed"
+
+
+@pytest.mark.parametrize("manager", ["apt", "dnf5"])
+def test_packages_of_a_rollback_are_those_of_changed_parts(manager):
+    driver, toolkit = {"nvidia-driver": "550", "libx:i386": "550"}, {"toolkit": "1.17"}
+    kits = [{"version": "11.8", "source": "distro"}, {"version": "12.4", "source": "package"}]
+    found = installed(
+        os__package_manager=manager, driver__packages=driver, container_toolkit__packages=toolkit,
+        cuda__packages={"cuda": "12.4"}, cuda__toolkits=kits,
+    )  # fmt: skip
+    plans = {"nvidia_driver": {"change": True}, "cuda_toolkit": {"change": False}}
+    made = gpu_upgrade(found, "software", plans=plans)
+    assert made["rollback"] == (driver if manager == "apt" else {})
+    assert made["saved"] == {"nvidia-driver": "550", **toolkit}
+    assert made["distro_cuda"] == ["11.8"]
+    plans = {"nvidia_container_toolkit": {"change_packages": True}, "cuda_toolkit": {"change": 1}}
+    made = gpu_upgrade(found, "software", plans=plans)
+    assert made["rollback"] == {**toolkit, "cuda": "12.4"}
 
 
 @pytest.mark.parametrize(

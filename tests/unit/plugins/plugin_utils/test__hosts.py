@@ -11,9 +11,11 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _hosts
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
     gpu_vendor,
     host_groups,
+    planned_parts,
     wrong_values,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import changed_hosts
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import NODE_ROLES
 from tests.unit.fixtures.kernel_gpus import gpu
 from tests.unit.fixtures.node_facts import P4
 from tests.unit.fixtures.node_facts import node as node_of
@@ -291,7 +293,9 @@ def test_mig_and_cuda_are_planned_where_they_are_asked_for_or_were_installed():
     }
     for name, there in (("installed", True), ("neither", False)):
         hostvars[name]["ansible_facts"]["gpu_node"]["cuda"] = {"configuration": there}
-    assert select_hosts([*hostvars], hostvars, "parts") == [*hostvars][:-1]
+    short = ["nvidia_driver", "nvidia_container_toolkit"]
+    for name, variables in hostvars.items():
+        assert planned_parts(variables) == (short if name == "neither" else list(NODE_ROLES))
 
 
 def test_hosts_whose_cluster_gets_monitoring_or_the_plugin_of_another_vendor():

@@ -16,6 +16,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import (
+    PROXIES,
     PROXY_ARGUMENTS,
     proxies_of,
     use_proxies,
@@ -38,12 +39,13 @@ def test_what_is_given_is_set_and_nothing_else():
     assert {name for name, spec in PROXY_ARGUMENTS.items() if spec["no_log"]} == {
         "http_proxy",
         "https_proxy",
+        "proxies",
     }
 
 
 @pytest.mark.parametrize("module", [cuda_toolkit, nvidia_driver, package_set])
 def test_a_module_sets_them_for_the_commands_that_it_starts(module, monkeypatch, tmp_path):
-    for name in PROXY_ARGUMENTS:
+    for name in PROXIES:
         # Restored after the test.
         monkeypatch.setenv(name, "")
     seen = []
@@ -52,7 +54,7 @@ def test_a_module_sets_them_for_the_commands_that_it_starts(module, monkeypatch,
         pass
 
     def stop(_path):
-        seen.append({name: os.environ[name] for name in PROXY_ARGUMENTS})
+        seen.append({name: os.environ[name] for name in PROXIES})
         raise Stop
 
     monkeypatch.setattr(module, "StateStore", stop)
@@ -64,7 +66,7 @@ def test_a_module_sets_them_for_the_commands_that_it_starts(module, monkeypatch,
 
 
 def test_the_password_is_in_nothing_that_comes_back(monkeypatch, tmp_path):
-    for name in PROXY_ARGUMENTS:
+    for name in PROXIES:
         monkeypatch.setenv(name, "")
     # As where -vvv shows the invocation, and something of it in a message.
     prepare = package_set.prepare

@@ -46,10 +46,11 @@ def test_after_the_driver_its_result_counts():
 
 @pytest.mark.parametrize("role", PARTS)
 def test_each_part_is_refused_for_a_wrong_value(role):
-    wrong = {f"{role}_repository": "half", "nvidia_mig_config": 7, "amd_driver_hold": "perhaps"}
+    prefix = PARTS[role].role or role
+    wrong = {f"{prefix}_repository": "half", "nvidia_mig_config": 7, "amd_driver_hold": "perhaps"}
     plan = plan_node(node(), wrong, [role], RUN)[role]
     assert plan["action"] == "refuse" and plan["work"] is True
-    assert any(role in reason for reason in plan["reasons"])
+    assert any(prefix in reason for reason in plan["reasons"])
     assert plan["refusals"][0]["cause"]
 
 
@@ -97,3 +98,64 @@ def test_pods_that_are_drained_are_no_reason_against_a_layout(drains, kept):
     assert in_cluster("gpu2", answer, drains=drains) == {}
     failed = {"cause": "It does not answer.", "evidence": "Seen."}
     assert in_cluster("gpu1", failed, drains=drains) == {"error": "It does not answer. Seen."}
+
+
+def exporter(hosts=None, **variables):
+    """Return the plan of the exporter of a host; its text files have a folder."""
+    found = node()
+    found["exporter"]["textfile_directories"] = ["/var/lib/node_exporter"]
+    given = {f"gpu_monitoring_{name}": value for name, value in variables.items()}
+    given["inventory_hostname"] = "gpu1"
+    run = Run(hosts=hosts)
+    return plan_node(found, given, ["gpu_exporter"], run)["gpu_exporter"]
+
+
+def test_counters_of_an_exporter_are_the_text_of_their_file():
+    made = exporter(method="container")
+    assert (made["action"], made["method"], made["work"]) == ("change", "container", True)
+    assert "DCGM_FI_DEV_GPU_TEMP, gauge, " in made["counters"]
+    assert "DCGM_FI_PROF_" in made["counters"]
+    assert "DCGM_FI_PROF_" not in exporter(method="container", profiling=False)["counters"]
+    own = exporter(method="container", counters=["DCGM_FI_DEV_GPU_TEMP, gauge, Heat."])
+    assert own["counters"] == "DCGM_FI_DEV_GPU_TEMP, gauge, Heat."
+    assert own["changes"][0].startswith("set up nvcr.io/nvidia/k8s/dcgm-exporter:")
+    assert own["why"] == [step["reason"] for step in own["steps"]]
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"counters": ["nothing"]}, {"method": "dcgm"}, {"listen": "x"}, {"profiling": "perhaps"}],
+)
+def test_wrong_values_of_an_exporter_are_refusals_by_the_variables_name(variables):
+    made = exporter(**variables)
+    assert (made["action"], made["changes"]) == ("refuse", ["monitoring: refused"])
+    assert f"gpu_monitoring_{next(iter(variables))}" in made["reasons"][0]
+    assert made["why"] == made["reasons"]
+
+
+def test_what_prometheus_reads_of_a_host():
+    made = exporter(method="container", address="2001:db8::1", listen=":9555")
+    assert made["target"] == {
+        "host": "gpu1", "job": "kubegpu-dcgm", "scheme": "http", "gpus": made["scrape"]["gpus"],
+        "targets": ["[2001:db8::1]:9555"],
+    }  # fmt: skip
+    made = exporter(method="textfile", address="10.0.0.7", node_exporter_port=9100)
+    assert made["target"]["targets"] == ["10.0.0.7:9100"]
+    assert exporter(listen="x")["target"]["targets"] == []
+
+
+def test_a_prometheus_that_is_not_in_the_inventory_is_told():
+    told = "gpu_monitoring_prometheus_host is mon1, and the inventory of this run has no such host"
+    assert exporter(["gpu1"], prometheus_host="mon1")["warnings"][0].startswith(told)
+    for hosts, name in ((["gpu1", "mon1"], "mon1"), (["gpu1"], ""), (None, "mon1")):
+        assert exporter(hosts, prometheus_host=name)["warnings"] == []
+
+
+def test_the_repository_of_the_driver_has_the_packages_of_the_exporter():
+    found = installed()
+    earlier = {"nvidia_driver": {"next_repository": ""}}
+    alone = plan_node(found, {}, ["gpu_exporter"], RUN, earlier)["gpu_exporter"]
+    address = alone["repository"]["url"]
+    earlier = {"nvidia_driver": {"next_repository": address}}
+    made = plan_node(found, {}, ["gpu_exporter"], RUN, earlier)["gpu_exporter"]
+    assert made["repository"] is None and made["packages"] == alone["packages"]
