@@ -20,13 +20,13 @@ class AmdRequest(PluginRequest):
     """AMD's device plugin (github.com/ROCm/k8s-device-plugin). Fields are the role's options."""
 
     image: str = "docker.io/rocm/k8s-device-plugin"
-    version: str = "1.31.0.9"
+    version: str = "1.31.0.10"
     tolerations: Sequence[Mapping[str, Any]] = default_tolerations("amd.com/gpu")
     #: ``single`` offers all devices as amd.com/gpu, ``mixed`` by the partition's name.
     naming: str = "single"
     health: bool = False
     labeller: bool = False
-    labeller_version: str = "labeller-1.31.0.9"
+    labeller_version: str = "labeller-1.31.0.10"
 
 
 @dataclass(frozen=True)

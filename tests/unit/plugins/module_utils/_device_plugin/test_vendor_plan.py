@@ -55,7 +55,7 @@ def test_another_root_of_kubelet_moves_no_device_plugins(vendor):
 
 def test_options_of_amd():
     (plain,) = pod("amd")["containers"]
-    assert plain["image"] == "docker.io/rocm/k8s-device-plugin:1.31.0.9"
+    assert plain["image"] == "docker.io/rocm/k8s-device-plugin:1.31.0.10"
     assert plain["args"][-2:] == ["-pulse=0", "-resource_naming_strategy=single"]
     spec = pod("amd", health=True, naming="mixed", digest=f"sha256:{'0' * 64}")
     (one,) = spec["containers"]
@@ -75,7 +75,7 @@ def test_the_labeller_only_where_it_is_asked_for():
     ]  # fmt: skip
     labeller = pod("amd", "kubegpu-amd-node-labeller", labeller=True)
     assert labeller["automountServiceAccountToken"] is True
-    assert labeller["containers"][0]["image"].endswith(":labeller-1.31.0.9")
+    assert labeller["containers"][0]["image"].endswith(":labeller-1.31.0.10")
     request = read_request("amd", {})
     gone = {identity(one)[2] for one in absent("amd", request, manifests(request))}
     assert gone == {"kubegpu-amd-node-labeller"}
@@ -213,7 +213,7 @@ def test_beside_a_plugin_of_somebody_else_nothing_is_deployed():
 def test_hosts_that_wish_something_else_are_refused():
     hosts = {
         name: {"gpu_node": amd_node(), "options": {"version": version}}
-        for name, version in (("amd1", "1.31.0.9"), ("amd2", "1.30"))
+        for name, version in (("amd1", "1.31.0.10"), ("amd2", "1.30"))
     }
     made = plan("amd", {}, hosts)
     assert made["action"] == "refuse" and "amd_device_plugin_version" in made["text"]
