@@ -27,6 +27,8 @@ class AmdRequest(PluginRequest):
     health: bool = False
     labeller: bool = False
     labeller_version: str = "labeller-1.31.0.10"
+    #: More arguments of the plugin.
+    arguments: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,5 @@ class IntelRequest(PluginRequest):
     monitoring: bool = False
     #: Device ids such as 0x56c0; ``auto`` stands for the cards in this collection's table.
     allow_ids: Sequence[str] = (AUTO,)
+    #: More arguments of the plugin.
+    arguments: Sequence[str] = ()

@@ -99,6 +99,13 @@ def test_options_of_intel():
     assert read_request("intel", {"allow_ids": ["auto", "0xE2FF"]}).allow_ids[-1] == "0xe2ff"
 
 
+def test_further_arguments_come_last():
+    (intel,) = pod("intel", arguments=["-deny-ids=0x4905", "-health-management"])["containers"]
+    assert intel["args"][-2:] == ["-deny-ids=0x4905", "-health-management"]
+    (amd,) = pod("amd", arguments=["-alsologtostderr=false"])["containers"]
+    assert amd["args"][-2:] == ["-resource_naming_strategy=single", "-alsologtostderr=false"]
+
+
 @pytest.mark.parametrize(
     ("vendor", "options", "words"),
     [
@@ -112,6 +119,10 @@ def test_options_of_intel():
         ("intel", {"allow_ids": ["56c0"]}, "56c0"),
         ("intel", {"allow_ids": ["auto", "all"]}, "intel_device_plugin_allow_ids"),
         ("intel", {"allocation_policy": "spread"}, "intel_device_plugin_allocation_policy"),
+        ("intel", {"arguments": ["deny-ids=0x4905"]}, "'deny-ids=0x4905', which is no argument"),
+        ("intel", {"arguments": ["-bypath single"]}, "which is no argument"),
+        ("intel", {"arguments": ["--shared-dev-num=2"]}, "--shared-dev-num=2, which this role"),
+        ("amd", {"arguments": ["-pulse=1"]}, "amd_device_plugin_arguments has -pulse=1"),
         ("nvidia", {}, "nvidia"),
     ],
 )
