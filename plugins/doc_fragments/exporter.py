@@ -29,7 +29,7 @@ options:
     description: Versions of DCGM and of its exporter, which are released in pairs, as in the tag of
       the image.
     type: str
-    default: 4.6.0-4.8.3
+    default: 4.6.1-4.8.4
   image:
     description: Image of the exporter without tag, for V(container).
     type: str

@@ -26,7 +26,7 @@ options:
     required: true
   data:
     description: >-
-      Rows to merge over the built-in tables, such as C({releases: {'13.5.0': '620.10'}}).
+      Rows to merge over the built-in tables, such as C({releases: {'13.6.0': '620.10'}}).
       The tables are C(releases) (CUDA release to its driver), C(compatible_since) (major CUDA
       version to its oldest driver), C(first), C(last) and C(architectures) (by GPU generation),
       C(distributions) (the CUDA version that a distribution packages, by C(os.id) and

@@ -26,7 +26,7 @@ options:
     required: true
   data:
     description: >-
-      Entries that are merged over the built-in tables, such as C({releases: {'13.5.0': '620.10'}}).
+      Entries that are merged over the built-in tables, such as C({releases: {'13.6.0': '620.10'}}).
       The tables are C(releases) (CUDA to paired driver), C(compatible_since) (major CUDA to the
       oldest driver), C(first), C(last) and C(architectures) (by generation), C(distributions)
       (the CUDA that a distribution has itself, by C(os.id) and C(os.version) in one word).

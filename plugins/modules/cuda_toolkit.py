@@ -160,7 +160,7 @@ options:
     description:
       - >-
         Rows to merge over the tables of CUDA releases, as with
-        P(kubegpu.nodes.driver_required_by#filter), such as C({releases: {"13.5.0": "620.10"}}).
+        P(kubegpu.nodes.driver_required_by#filter), such as C({releases: {"13.6.0": "620.10"}}).
     type: dict
     default: {}
   install_timeout:

@@ -341,7 +341,7 @@ dra_objects:
   description: >-
     The namespace and the objects of this collection's DRA driver, objects of others that have a
     name of these, the definitions of compute domains, and all compute domains, with name, namespace
-    and labels only.
+    and labels only; policies have their C(spec) too.
   returned: with O(dra_namespace)
   type: list
   elements: dict

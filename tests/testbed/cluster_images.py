@@ -24,7 +24,7 @@ DEVICE_PLUGIN_NAME = "localhost/testbed/k8s-device-plugin-standin"
 DEVICE_PLUGIN = f"{DEVICE_PLUGIN_NAME}:v0.20.1"
 # The tag is that of the role's default version.
 DCGM_EXPORTER_NAME = "localhost/testbed/dcgm-exporter-standin"
-DCGM_EXPORTER = f"{DCGM_EXPORTER_NAME}:4.6.0-4.8.3-distroless"
+DCGM_EXPORTER = f"{DCGM_EXPORTER_NAME}:4.6.1-4.8.4-distroless"
 AMD_PLUGIN_NAME = "localhost/testbed/amd-k8s-device-plugin-standin"
 INTEL_PLUGIN_NAME = "localhost/testbed/intel-gpu-plugin-standin"
 SAMPLE = "localhost/testbed/vectoradd:cuda11.7.1-standin"
@@ -97,7 +97,7 @@ IMAGES = (
         environment={"NVIDIA_DISABLE_REQUIRE": "true"},
     ),
     # The real one is started in its folder, by a relative path.
-    Image(f"{AMD_PLUGIN_NAME}:1.31.0.9", ("root/k8s-device-plugin",), vendor=0x1002),
+    Image(f"{AMD_PLUGIN_NAME}:1.31.0.10", ("root/k8s-device-plugin",), vendor=0x1002),
     Image(
         f"{INTEL_PLUGIN_NAME}:0.36.0",
         ("usr/local/bin/intel_gpu_device_plugin",),

@@ -22,7 +22,7 @@ from tests.testbed.shell import run
 TREES = HERE / "files" / "packages"
 VERSIONS = ("1.17.8-1", "1.19.0-1", "1.20.1-1")
 # The versions of DCGM and of its exporter that are released together.
-DCGM = (("1:4.5.3-1", "4.8.2-1"), ("1:4.6.0-1", "4.8.3-1"))
+DCGM = (("1:4.5.3-1", "4.8.2-1"), ("1:4.6.1-1", "4.8.4-1"))
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("tests/tools/docsite.py", frozenset(("lint", "sanity"))),
     ("tests/requirements/docs.txt", frozenset(("lint",))),
     ("tests/tools/compare_data.py", frozenset(("lint", "unit", "sanity"))),
+    ("tests/tools/data_age.py", frozenset(("lint", "unit", "sanity"))),
     ("tests/*", EVERY),
     # What describes the project.
     ("docs/containerd-flavours.md", _ALWAYS | {"engines"}),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.errors import InputError, Refusal
+from .._kube.automatic import SECRET, is_automatic
 from .._kube.image import check_pinned, is_tag
 from .._kube.pod_parts import Object, check_max_unavailable, max_unavailable
 from .._labels.pause import away_from_paused
@@ -22,7 +23,7 @@ MANAGED_BY = "kubegpu.nodes"
 MANAGED_LABEL = "app.kubernetes.io/managed-by"
 APP_LABEL = "app.kubernetes.io/name"
 SHARED_KINDS = ("Namespace", "RuntimeClass")
-_SECRETS_OF_THE_SYSTEM = ("kubernetes.io/service-account-token", "helm.sh/release.v1")
+_HELM = "helm.sh/release.v1"
 
 Seen = Mapping[tuple[str, str, str], Mapping[str, Any]]
 
@@ -257,10 +258,11 @@ def _app(item: Mapping[str, Any]) -> str:
 
 
 def _is_automatic(item: Mapping[str, Any], own: str) -> bool:
-    """Return whether Kubernetes or Helm creates this object by itself in such a namespace."""
+    """Return whether the cluster or Helm creates this object by itself in such a namespace."""
     kind, _namespace, name = identity(item)
+    secret = str(item.get("type"))
     return (
-        (kind == "ConfigMap" and name == "kube-root-ca.crt")
-        or (kind == "Secret" and str(item.get("type")) in _SECRETS_OF_THE_SYSTEM)
+        is_automatic(kind, name, secret)
+        or (kind == SECRET and secret == _HELM)
         or name.startswith(own)
     )

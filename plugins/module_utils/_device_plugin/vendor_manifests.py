@@ -127,6 +127,7 @@ def _amd_plugin(request: AmdRequest, name: str, app: str) -> Object:
             "-v=5",
             f"-pulse={_PULSE if request.health else 0}",
             f"-resource_naming_strategy={request.naming}",
+            *request.arguments,
         ],
         "volumeMounts": mounts,
         "securityContext": {"privileged": True} if request.health else unprivileged(),
@@ -187,6 +188,7 @@ def _intel_plugin(request: IntelRequest, name: str, app: str) -> Object:
         f"-allocation-policy={request.allocation_policy}",
         *(["-enable-monitoring"] if request.monitoring else []),
         *([f"-allow-ids={','.join(request.allow_ids)}"] if request.allow_ids else []),
+        *request.arguments,
     ]
     context = {
         **unprivileged(),

@@ -36,6 +36,12 @@ OPTIONS = {
     ),
 }
 VENDORS = tuple(OPTIONS)
+# What an option of the role, or the role itself, sets.
+_ARGUMENTS = {
+    "amd": ("logtostderr", "stderrthreshold", "v", "pulse", "resource_naming_strategy"),
+    "intel": ("v", "shared-dev-num", "allocation-policy", "enable-monitoring", "allow-ids"),
+}
+_ARGUMENT = re.compile(r"--?(?P<name>[A-Za-z][\w-]*)(?:=[^\x00-\x1f]*)?\Z", re.ASCII)
 _DEVICE_ID = re.compile(r"0x[0-9a-f]{4}\Z")
 
 
@@ -58,6 +64,7 @@ def read_request(vendor: str, options: Mapping[str, Any]) -> AmdRequest | IntelR
     given = read_arguments(spec, options, prefix)
     for name in ("node_selector", "annotations"):
         given[name] = {str(key): text(value) for key, value in given[name].items()}
+    _check_arguments(f"{prefix}arguments", given["arguments"], _ARGUMENTS[vendor])
     if vendor == "amd":
         amd = AmdRequest(**given)
         check_request(amd, prefix)
@@ -74,6 +81,21 @@ def read_request(vendor: str, options: Mapping[str, Any]) -> AmdRequest | IntelR
 def role_prefix(vendor: str) -> str:
     """Return the prefix of the role's variables."""
     return f"{vendor}_device_plugin_"
+
+
+def _check_arguments(option: str, values: Sequence[str], taken: Sequence[str]) -> None:
+    for one in values:
+        match = _ARGUMENT.match(one)
+        if match is None:
+            raise InputError(
+                f"{option} has {one!r}, which is no argument of the plugin",
+                next_step="Write each one in one text, such as -deny-ids=0x4905.",
+            )
+        if match["name"] in taken:
+            raise InputError(
+                f"{option} has {one}, which this role sets",
+                next_step="Leave it out, or use the option of the role for it.",
+            )
 
 
 def _read_ids(name: str, values: Sequence[str]) -> tuple[str, ...]:

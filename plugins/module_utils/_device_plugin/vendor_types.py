@@ -20,13 +20,15 @@ class AmdRequest(PluginRequest):
     """AMD's device plugin (github.com/ROCm/k8s-device-plugin). Fields are the role's options."""
 
     image: str = "docker.io/rocm/k8s-device-plugin"
-    version: str = "1.31.0.9"
+    version: str = "1.31.0.10"
     tolerations: Sequence[Mapping[str, Any]] = default_tolerations("amd.com/gpu")
     #: ``single`` offers all devices as amd.com/gpu, ``mixed`` by the partition's name.
     naming: str = "single"
     health: bool = False
     labeller: bool = False
-    labeller_version: str = "labeller-1.31.0.9"
+    labeller_version: str = "labeller-1.31.0.10"
+    #: More arguments of the plugin.
+    arguments: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,5 @@ class IntelRequest(PluginRequest):
     monitoring: bool = False
     #: Device ids such as 0x56c0; ``auto`` stands for the cards in this collection's table.
     allow_ids: Sequence[str] = (AUTO,)
+    #: More arguments of the plugin.
+    arguments: Sequence[str] = ()

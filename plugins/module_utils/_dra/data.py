@@ -22,6 +22,7 @@ KUBERNETES: Version = (1, 32)
 KUBERNETES_DOCUMENTED: Version = (1, 34, 2)
 #: The first Kubernetes with ValidatingAdmissionPolicy v1, enabled by default.
 POLICY_SINCE: Version = (1, 30)
+POLICY_KIND = "ValidatingAdmissionPolicy"
 
 #: The oldest driver for GPUs, and for compute domains (feature gate IMEXDaemonsWithDNSNames).
 DRIVER_GPUS: Version = (565,)
@@ -37,6 +38,7 @@ CLIQUE_OBJECTS = "ComputeDomainCliques"
 HOST_IMEX = "HostManagedIMEXDaemon"
 MPS = "MPSSupport"
 DYNAMIC_MIG = "DynamicMIG"
+SHARES = "ConsumableShares"
 _HEALTH = "NVMLDeviceHealthCheck"
 _METADATA = "DeviceMetadata"
 _PASSTHROUGH = "PassthroughSupport"
@@ -44,7 +46,7 @@ _PASSTHROUGH = "PassthroughSupport"
 #: The driver's feature gates, and whether each is on by default.
 FEATURE_GATES: Mapping[str, bool] = {
     CLIQUE_OBJECTS: True,
-    "ConsumableShares": False,
+    SHARES: False,
     "CrashOnNVLinkFabricErrors": True,
     _METADATA: False,
     "DRAListTypeAttributes": False,
@@ -56,7 +58,27 @@ FEATURE_GATES: Mapping[str, bool] = {
     _HEALTH: False,
     _PASSTHROUGH: False,
     "TimeSlicingSettings": False,
+    # Of Kubernetes' logging (component-base), which the driver registers too; read 2026-11-28.
+    "ContextualLogging": True,
+    "LoggingAlphaOptions": False,
+    "LoggingBetaOptions": True,
 }
+#: What the gate of shares does is in this variable (cmd/gpu-kubelet-plugin; read 2026-11-28):
+#: ``disabled`` (its default), ``memory``, ``unlimited`` or the number of shares of each GPU.
+SHARES_VARIABLE = "CONSUMABLE_SHARES"
+SHARES_DISABLED = "disabled"
+SHARES_CHOICES = (SHARES_DISABLED, "memory", "unlimited")
+#: Variables of the pods that follow from other options, or that Kubernetes fills in.
+VARIABLES = frozenset(
+    (
+        *("CDI_ROOT", "CD_DAEMON_IMAGE_PULL_SECRET_NAMES", "FEATURE_GATES"),
+        *("GPU_CLIQUE_LABEL_ENABLED", "HEALTHCHECK_PORT", "IMAGE_NAME", "IMAGE_PULL_POLICY"),
+        *("IMAGE_PULL_SECRETS", "IMEX_ISOLATION", "IMEX_MODE", "KUBELET_PLUGINS_DIRECTORY_PATH"),
+        *("KUBELET_REGISTRAR_DIRECTORY_PATH", "LOG_VERBOSITY", "LOG_VERBOSITY_CD_DAEMON"),
+        *("NAMESPACE", "NODE_NAME", "NVIDIA_DRIVER_ROOT", "NVIDIA_MIG_CONFIG_DEVICES"),
+        *("NVIDIA_VISIBLE_DEVICES", "POD_NAME", "SERVICE_ACCOUNT_NAME"),
+    )
+)
 #: Gates that the driver refuses to start with together.
 GATE_CONFLICTS = ((DYNAMIC_MIG, _HEALTH), (DYNAMIC_MIG, MPS), (MPS, _HEALTH))
 #: A gate, and the one that it needs.

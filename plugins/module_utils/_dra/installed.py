@@ -12,6 +12,7 @@ from typing import Any
 from .._cluster.workloads import MANAGED_BY, OURS
 from .._kube.api import Cluster
 from .._kube.errors import KubeError
+from .data import POLICY_KIND
 from .names import APPLICATION, CLIQUES, DOMAIN_GROUP, DOMAIN_VERSION, DOMAINS, NAMES
 
 _LABELS = {MANAGED_BY: OURS, "app.kubernetes.io/name": APPLICATION}
@@ -28,7 +29,7 @@ _NAMESPACED = (
 )
 _CLUSTER_WIDE = (
     (_ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
-    (_ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    (_ADMISSION, POLICY_KIND, "validatingadmissionpolicies"),
     (_RBAC, "ClusterRoleBinding", "clusterrolebindings"),
     (_RBAC, "ClusterRole", "clusterroles"),
 )
@@ -39,7 +40,8 @@ def dra_objects(cluster: Cluster, namespace: str, api: str) -> list[dict[str, An
 
     Objects with a name that this collection uses, and definitions of compute domains, are returned
     whoever made them. They are listed and not asked for by name, because an account without the
-    rights for compute domains may list them only. All objects are reduced to their metadata.
+    rights for compute domains may list them only. All objects are reduced to their metadata, and
+    policies to that and their ``spec``, by which the plan sees that they are as they should be.
 
     :param api: the version of resource.k8s.io; empty if the server has none.
     """
@@ -94,4 +96,5 @@ def _reduced(item: Mapping[str, Any], version: str, kind: str) -> dict[str, Any]
         for name in ("name", "namespace", "labels")
         if name in item["metadata"]
     }
-    return {"apiVersion": version, "kind": kind, "metadata": kept}
+    more = {"spec": item["spec"]} if kind == POLICY_KIND and "spec" in item else {}
+    return {"apiVersion": version, "kind": kind, "metadata": kept, **more}

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,13 +23,19 @@ from .data import (
     GATE_NEEDS,
     HOST_IMEX,
     HOST_MANAGED,
+    SHARES,
+    SHARES_CHOICES,
+    SHARES_DISABLED,
+    SHARES_VARIABLE,
     UNSUPPORTED_GATES,
+    VARIABLES,
 )
 from .types import Request
 
 #: The prefix of the role's variables.
 PREFIX = "nvidia_dra_driver_"
 AUTO = "auto"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 REFUSE, REMOVE = "refuse", "remove"
 #: Every option that ``read_request`` takes.
 OPTIONS = argument_spec(
@@ -74,7 +81,43 @@ def read_request(options: Mapping[str, Any]) -> Request:
         )
     check_pinned(PREFIX, request.image, request.version, request.digest, Request.version)
     check_max_unavailable(PREFIX, request.max_unavailable)
-    return _with_gates(request)
+    request = _with_gates(request)
+    _check_environment(request)
+    return request
+
+
+def _check_environment(request: Request) -> None:
+    """Check the variables of the pods.
+
+    :raises InputError: one follows from other options, or the gate of shares does nothing.
+    """
+    option = f"{PREFIX}environment"
+    for name, value in request.environment.items():
+        if not _VARIABLE.match(str(name)) or isinstance(value, (Mapping, list)) or value is None:
+            raise InputError(
+                f"{option} has {name!r}: {value!r}, which is no variable with a value",
+                next_step="Write {MAX_NODES_PER_IMEX_DOMAIN: 18}.",
+            )
+        if name in VARIABLES:
+            raise InputError(
+                f"{option} has {name}, which this role sets",
+                next_step="Leave it out; most of them follow from an option of the role.",
+            )
+    shares = str(request.environment.get(SHARES_VARIABLE, SHARES_DISABLED))
+    if shares not in SHARES_CHOICES and not re.fullmatch(r"[1-9][0-9]{0,5}", shares):
+        raise InputError(
+            f"{option}.{SHARES_VARIABLE} is {shares!r}",
+            next_step=f"Write {', '.join(SHARES_CHOICES)}, or the number of shares of each GPU.",
+        )
+    if request.gate(SHARES) != (shares != SHARES_DISABLED):
+        raise InputError(
+            f"{PREFIX}feature_gates.{SHARES} and {option}.{SHARES_VARIABLE} do nothing without "
+            "each other",
+            evidence=f"{SHARES} is {str(request.gate(SHARES)).lower()}, {SHARES_VARIABLE} is "
+            f"{shares}",
+            next_step=f"Set {SHARES}: true and {SHARES_VARIABLE} to memory, unlimited or a "
+            "number, or leave both out.",
+        )
 
 
 def _with_gates(request: Request) -> Request:

@@ -21,7 +21,7 @@ from .._hardware.vendors import container_gpus
 from .._kube.differing_options import differing_options
 from .._kube.pod_parts import Object
 from .cluster_preconditions import choose_api, cluster_preconditions
-from .data import POLICY_SINCE
+from .data import POLICY_KIND, POLICY_SINCE
 from .manifests import manifests
 from .names import CONTROLLER_NAME, DOMAINS
 from .node_preconditions import is_in_rack, node_preconditions
@@ -71,7 +71,7 @@ def plan(
     result["expected"] = _expected(hosts) if request.gpus else {}
     if layout.api:
         objects, unmanaged, others = _select_objects(request, manifests(request, layout), existing)
-        result["objects"] = objects
+        result["objects"] = [one for one in objects if not _is_there(one, existing)]
         refusals += [("", one) for one in others]
         result["replaced"] = _replaced(request, cluster)
         result["absent"], kept = removable(existing, objects)
@@ -125,6 +125,32 @@ def removable(existing: Objects, wanted: Objects = ()) -> tuple[list[Object], li
             f"{', '.join(domains)}, which would go with them"
         ]
     return found, []
+
+
+def _is_there(wanted: Mapping[str, Any], existing: Objects) -> bool:
+    """Return whether an object into which the cluster writes is as it is wanted.
+
+    A controller writes the status of a policy after it was made. The next apply, equal in each
+    field, is then stored again, and counts as a change although nothing differs.
+    """
+    return wanted["kind"] == POLICY_KIND and any(
+        identity(one) == identity(wanted) and _is_part(wanted, one) for one in existing
+    )
+
+
+def _is_part(wanted: Any, there: Any) -> bool:
+    """Return whether each wanted field is there; the API server adds fields with defaults."""
+    if isinstance(wanted, Mapping):
+        return isinstance(there, Mapping) and all(
+            name in there and _is_part(value, there[name]) for name, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(there, list)
+            and len(wanted) == len(there)
+            and all(_is_part(one, other) for one, other in zip(wanted, there))
+        )
+    return bool(wanted == there)
 
 
 def _empty_result() -> dict[str, Any]:

@@ -169,7 +169,9 @@ def _container(
         "image": request.reference,
         "imagePullPolicy": request.image_pull_policy,
         "command": [command, "-v", str(request.log_verbosity)],
-        "env": environment({key: value for key, value in pairs.items() if value != ""}),
+        "env": environment(
+            {**{key: value for key, value in pairs.items() if value != ""}, **request.environment}
+        ),
     }
     if request.resources:
         container["resources"] = plain(request.resources)

@@ -46,6 +46,7 @@ class Request:
     max_unavailable: str = "10%"
     annotations: Mapping[str, str] = field(default_factory=dict)
     log_verbosity: int = 4
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def reference(self) -> str:

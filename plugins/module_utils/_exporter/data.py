@@ -13,8 +13,8 @@ CONTAINER = "container"
 METHODS = (AUTO, TEXTFILE, PACKAGES, CONTAINER)
 
 # DCGM and its exporter are released in pairs. The pair of the newest image that NVIDIA's GPU
-# operator names (assets of v26.7.0, read 2026-11-22).
-VERSION = "4.6.0-4.8.3"
+# operator names (assets of v26.7.1, read 2026-11-28).
+VERSION = "4.6.1-4.8.4"
 IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter"
 IMAGE_SUFFIX = "-distroless"
 

@@ -66,7 +66,7 @@ def _check(request: Request) -> None:
         raise _wrong(
             "version",
             request.version,
-            "Write the versions of DCGM and of its exporter, as in the image's tag: 4.6.0-4.8.3.",
+            "Write the versions of DCGM and of its exporter, as in the image's tag: 4.6.1-4.8.4.",
         )
     for name in ("web_config", "job_mapping_dir", "textfile_directory"):
         path = getattr(request, name)

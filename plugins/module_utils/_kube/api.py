@@ -184,7 +184,8 @@ class Cluster:
     def eviction_version(self) -> str:
         """Return the version in which the server takes evictions: ``policy/v1``, or earlier ones.
 
-        Servers before 1.22 know ``policy/v1beta1`` alone, those from 1.25 on no longer do.
+        Servers before 1.22 know ``policy/v1beta1`` alone; newer ones take both bodies, also from
+        1.25 on, where the budgets themselves are of ``policy/v1`` alone.
         """
         for one in self._json("get", "GET", "/api/v1").get("resources") or ():
             if one.get("name") == "pods/eviction":

@@ -80,6 +80,18 @@ def _blocked(pod: Pod, error: KubeError, text: str) -> Finding:
             "AlwaysAllow in the budget lets such pods go.",
             details,
         )
+    if not needs:
+        return Finding(
+            "pdb_blocks",
+            f"The budget {name} does not let the pod {pod.full_name} go, and the API server names "
+            "no numbers: it has not counted the budget's pods yet, or cannot count them. A budget "
+            "with maxUnavailable or a percentage counts only pods that have a controller.",
+            evidence,
+            f"Read the events of the budget (kubectl describe pdb {name} --namespace "
+            f"{pod.namespace}). If it cannot count, write minAvailable as a number. eviction: "
+            "delete goes past all budgets.",
+            details,
+        )
     return Finding(
         "pdb_blocks",
         f"The budget {name} does not let the pod {pod.full_name} go{numbers}.",

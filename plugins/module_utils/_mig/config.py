@@ -26,6 +26,8 @@ _SCHEMA = (
     "Write a configuration as mig-parted does: a list of entries with devices, mig-enabled and "
     "mig-devices, such as [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]."
 )
+# mig-parted's default file, and so labels of nodes, which cannot have a +: 1g.10gb.me, 1g.24gb.gfx.
+_IN_LABEL = re.compile(r"(\d+g\.\d+gb)\.(me|gfx|me\.all)\Z", re.ASCII)
 # Of all-balanced: instances of 1, 2 and 3 slices on cards with 7 slices, and on those with 4.
 _BALANCED = {7: {1: 2, 2: 1, 3: 1}, 4: {1: 2, 2: 1}}
 
@@ -76,9 +78,9 @@ def read_config(config: str, configs: Mapping[str, Any]) -> tuple[Entry, ...]:
     if config == BALANCED:
         return (Entry(True, profile=BALANCED),)
     profile = config[len(ALL) :] if config.startswith(ALL) else ""
+    profile = _IN_LABEL.sub(r"\1+\2", profile)
     if PROFILE.match(profile):
-        _check_whole("nvidia_mig_config", profile)
-        return (Entry(True, profile=profile),)
+        return (Entry(True, profile=_whole("nvidia_mig_config", profile)),)
     raise InputError(
         f"nvidia_mig_config: MIG configuration {config!r} is not known.",
         next_step="Use all-disabled, all-enabled, all-balanced, all-<profile> (such as "
@@ -196,15 +198,18 @@ def _filters(where: str, value: Any) -> tuple[tuple[str, str], ...]:
 def _counts(where: str, data: Any) -> dict[str, int]:
     if not isinstance(data, Mapping):
         raise InputError(f"{where} is {data!r}, which is not a mapping.", next_step=_SCHEMA)
+    found: dict[str, int] = {}
     for name, count in data.items():
         if not isinstance(name, str):
             raise InputError(f"{where} has the profile {name!r}.", next_step="Put it in quotes.")
-        _check_whole(where, name)
+        whole = _whole(where, name)
         if not _is_count(count):
             raise InputError(
                 f"{where}: the number of {name} is {count!r}.", next_step="Write a whole number."
             )
-    return {name: count for name, count in data.items() if count}
+        if count:
+            found[whole] = found.get(whole, 0) + count
+    return found
 
 
 def _is_count(value: Any) -> bool:
@@ -212,11 +217,18 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _check_whole(where: str, name: str) -> None:
+def _whole(where: str, name: str) -> str:
+    """Return the name of a profile, without compute instances of the same size (1c.1g.5gb).
+
+    :raises InputError: it is no profile, or a part of a GPU instance.
+    """
     match = parse_profile(name)
-    if match["compute"] and match["compute"] != match["slices"]:
-        whole = name.partition(".")[2]
+    if not match["compute"]:
+        return name
+    whole = name.partition(".")[2]
+    if match["compute"] != match["slices"]:
         raise InputError(
             f"{where}: {name} is a part of a GPU instance, which this collection does not make.",
             next_step=f"Ask for whole GPU instances, such as {whole}, or for smaller ones.",
         )
+    return whole

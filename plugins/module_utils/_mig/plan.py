@@ -315,7 +315,7 @@ def _cannot(node: Mapping[str, Any], gpu: Gpu) -> Finding | None:
     elif (function.get("vgpu") or {}).get("guest"):
         why, step = "is a virtual GPU", "Its host decides on MIG."
     elif node["nvml"] is None:
-        if in_table(gpu.device_id):
+        if in_table(gpu.device_id, gpu.board):
             return None
         why, step = "is not known to have MIG", "Load its driver first: then the card reports it."
     elif gpu.layout is not None:

@@ -90,6 +90,9 @@ def _gpu(
     index: int, address: str, function: Mapping[str, Any], device: Mapping[str, Any] | None
 ) -> Gpu:
     device_id = str(function.get("device_id") or "")
+    board = "".join(
+        str(function.get(f"subsystem_{part}_id") or "") for part in ("device", "vendor")
+    ).lower()
     state = device or {}
     enabled = _MODES.get(state.get("mig_mode") or "")
     listed = state.get("gpu_instances")
@@ -100,15 +103,13 @@ def _gpu(
         uuid=state.get("uuid") or "",
         name=state.get("name") or function.get("product") or "unknown",
         device_id=device_id,
-        board="".join(
-            str(function.get(f"subsystem_{part}_id") or "") for part in ("device", "vendor")
-        ).lower(),
+        board=board,
         generation=function.get("generation") or "unknown",
         minor=state.get("minor_number"),
         layout=None if enabled is None else Layout(enabled, read_instances(listed or ())),
         pending=_MODES.get(state.get("mig_mode_pending") or ""),
         instances_known=listed is not None,
-        profiles=profiles or table_profiles(device_id),
+        profiles=profiles or table_profiles(device_id, board),
         from_table=not profiles,
     )
 

@@ -4,11 +4,11 @@
 
 """CUDA releases, the drivers they need and the GPUs they support. Data, not code.
 
-Sources, gathered 2026-11-23: the CUDA release notes (13.2.2, table 3, and those of 13.3 to 13.4.2)
-for the drivers, and where they have no row, the driver in the name of NVIDIA's installer (12.3.2,
-12.8.2, 12.9.2, 13.0.3, 13.1.2); docs.nvidia.com/deploy/cuda-compatibility for minor-version
-compatibility, and that 13.x has dropped Maxwell, Pascal and Volta. What is marked (u) could not be
-checked against a source: it is from memory. docs/data.md says how to compare.
+Sources, gathered 2026-11-23: the CUDA release notes (13.2.2, table 3, and those of 13.3 to 13.4.2;
+of 13.5: 2026-11-28) for the drivers, and where they have no row, the driver in the name of NVIDIA's
+installer (12.3.2, 12.8.2, 12.9.2, 13.0.3, 13.1.2); docs.nvidia.com/deploy/cuda-compatibility for
+minor-version compatibility, and that 13.x has dropped Maxwell, Pascal and Volta. What is marked (u)
+could not be checked against a source: it is from memory. docs/data.md says how to compare.
 
 Up to 13.3, update N of X.Y is X.Y.N. From 13.4 on the third number is that of a build: 13.4 itself
 is 13.4.1 (13.4.0 was a preview), its update 1 is 13.4.2. What is asked as X.Y is the first X.Y.
@@ -27,12 +27,15 @@ from typing import Any
 from .._core.errors import InputError
 from .._distro.data import DEB, RPM
 
-SOURCE_DATE = "2026-11-23"
+SOURCE_DATE = "2026-11-28"
 
 # Release: the lowest driver that has all its features. The table is that of x86_64, and taken for
 # sbsa too (u). Oldest last.
 RELEASES: Mapping[str, str] = MappingProxyType(
     {
+        # Its third number, and the driver, which is that of cuda-compat-13-5 in lists of others:
+        # (u). Its notes do not pair it with one.
+        "13.5": "620.10.01",
         # The notes name the branch only, R615. 615.71.09 came the same day; none before it is
         # known.
         "13.4.2": "615.71.09",
@@ -117,7 +120,7 @@ COMPATIBLE_SINCE: Mapping[str, str] = MappingProxyType(
 )
 
 # No document pairs it with an exact driver: see its row in the table.
-UNVERIFIED = ("13.4.2",)
+UNVERIFIED = ("13.5", "13.4.2")
 
 # The first CUDA that compiles for a generation, and the last major one that knows it; None: all
 # since. Of a generation with several chips it is the first of them. All of the first ones, and
@@ -279,7 +282,7 @@ def _row(table: str, key: Any, value: Any) -> str | None:
     if not good:
         raise InputError(
             f"data of CUDA: the row {key!r}: {value!r} of {table} cannot be understood.",
-            next_step="Write it as the built-in ones: releases: {'13.5.0': '620.10'}, "
+            next_step="Write it as the built-in ones: releases: {'13.6.0': '620.10'}, "
             "compatible_since: {'14': '650.01'}, first: {feynman: '14.0'}, last: {volta: '12'}, "
             "architectures: {feynman: sm_130}, distributions: {'debian99': '13.1.0'}, "
             "glibc: {'2.44': '13.6'}, gcc: {'13.6': '17'}. "

@@ -4,8 +4,8 @@
 
 """Driver branches, generations, products and repositories. Data, not code.
 
-Read 2026-11-21 and -22. Sources: docs.nvidia.com (data center driver 615, driver installation
-guide 580 to 620, cuda-toolkit-driver-and-architecture-matrix), versions.mk of NVIDIA's
+Read 2026-11-21, -22 and -28. Sources: docs.nvidia.com (data center drivers 615 and 620, driver
+installation guide 580 to 620, cuda-toolkit-driver-and-architecture-matrix), versions.mk of NVIDIA's
 gpu-driver-container, the package indices of Ubuntu (jammy, noble, resolute with -updates and
 -security) and Debian (bookworm, trixie), packages.ubuntu.com, SIGNATURES.md and issues 30, 38, 39
 and 49 of NVIDIA/cuda-repo-management, SUSE's blog post of 2026-02-22 on G07 and its
@@ -25,7 +25,7 @@ from typing import Any
 from .._core.errors import InputError
 from .gpu_drivers_data import PRODUCTS
 
-READ = "2026-11-21"
+READ = "2026-11-28"
 
 LTSB = "ltsb"
 PRODUCTION = "production"
@@ -83,10 +83,13 @@ BRANCHES: dict[str, dict[str, Any]] = {
     "575": _branch(NEW_FEATURE, None, None, supported=False),
     "580": _branch(LTSB, "2028-06-30", "580.178.04"),  # end: another page says August (u)
     "590": _branch(NEW_FEATURE, None, "590.48.01", supported=False),
-    "595": _branch(PRODUCTION, "2027-03-31", "595.91.07"),
+    # NVIDIA's folder of runfiles and ten public reports have it; the operator has 595.91.07.
+    "595": _branch(PRODUCTION, "2027-03-31", "595.99.02"),
     "610": _branch(NEW_FEATURE, "2026-08-31", "610.57.04"),
-    "615": _branch(NEW_FEATURE, None, "615.71.09"),  # kind (u)
-    "620": _branch(NEW_FEATURE, None, None, modules=[OPEN]),  # kind (u)
+    # In no list of long-term and production branches, and new feature branches have no end.
+    "615": _branch(NEW_FEATURE, None, "615.71.09"),
+    # 620.10.01 is only in lists of others (u): without a version NVIDIA names, no automatic choice.
+    "620": _branch(LTSB, "2029-09-30", None, modules=[OPEN]),
 }
 
 # ``first`` and ``last`` branch, and the kernel modules that work. ``first`` below 525 has no

@@ -21,6 +21,7 @@ from .._cluster.wait import Clock, Sleep
 from .._cluster.workloads import MANAGED_BY, OURS, namespace_manifest
 from .._core.finding import Finding
 from .._known_faults.answers import has_no_account
+from .._kube.automatic import CONFIG_MAP, SECRET, SERVICE_ACCOUNT, is_automatic
 from .._kube.errors import KubeError
 from .plan import (
     OWNER,
@@ -51,15 +52,13 @@ _GONE = 30.0
 _ACCOUNT = 20.0
 # Lines of the log that are searched for the expected text.
 _LINES = 1000
-# Objects that Kubernetes creates itself in each namespace.
-_NOT_USED = {"configmaps": ("kube-root-ca.crt",), "serviceaccounts": ("default",)}
 _KINDS = (
-    ("/api/v1", "pods"),
-    ("/api/v1", "configmaps"),
-    ("/api/v1", "secrets"),
-    ("/api/v1", "serviceaccounts"),
-    ("/apis/apps/v1", "daemonsets"),
-    ("/apis/apps/v1", "deployments"),
+    ("/api/v1", "pods", "Pod"),
+    ("/api/v1", "configmaps", CONFIG_MAP),
+    ("/api/v1", "secrets", SECRET),
+    ("/api/v1", "serviceaccounts", SERVICE_ACCOUNT),
+    ("/apis/apps/v1", "daemonsets", "DaemonSet"),
+    ("/apis/apps/v1", "deployments", "Deployment"),
 )
 
 #: Returns whether the process of an identity is alive; None if it is of another machine.
@@ -170,15 +169,15 @@ class PodTests:
         self.changes.append(f"namespace {name} removed")
 
     def _others(self, gone: set[str]) -> Iterable[str]:
-        for group, kind in _KINDS:
+        for group, kind, singular in _KINDS:
             path = f"{group}/namespaces/{self.request.namespace}/{kind}"
             for item in self.reader.cluster.list(path):
                 name = item["metadata"]["name"]
-                if item["metadata"].get("deletionTimestamp") or name in _NOT_USED.get(kind, ()):
+                if item["metadata"].get("deletionTimestamp") or is_automatic(
+                    singular, name, str(item.get("type"))
+                ):
                     continue
                 if kind == "pods" and name in gone:
-                    continue
-                if item.get("type") == "kubernetes.io/service-account-token":
                     continue
                 yield f"{kind[:-1]} {name}"
 

@@ -104,7 +104,7 @@ def exporter(made):
     one = {
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         **daemonset(
-            "kubegpu-dcgm-exporter", image="nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3",
+            "kubegpu-dcgm-exporter", image="nvcr.io/nvidia/k8s/dcgm-exporter:4.6.1-4.8.4",
             labels=labels, container_name="dcgm-exporter", selector=labels, **where,
         ),
     }  # fmt: skip

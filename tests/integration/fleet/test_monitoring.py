@@ -79,14 +79,14 @@ exec busybox httpd -f -p "${address#:}" -h /www
 """
 MAKE_IMAGE = (
     f"docker run --interactive --name mould {BUSYBOX} sh -c 'cat > /exporter.sh' && docker commit "
-    f'--change \'ENTRYPOINT ["/bin/sh", "/exporter.sh"]\' mould {IMAGE}:4.6.0-4.8.3-distroless; '
+    f'--change \'ENTRYPOINT ["/bin/sh", "/exporter.sh"]\' mould {IMAGE}:4.6.1-4.8.4-distroless; '
     "docker rm mould"
 )
 CONTAINERS = "docker ps --all --quiet --filter name=kubegpu-dcgm-exporter"
 # dockerd looks for the hook of --gpus once, when it starts.
 HOOK = "/usr/local/bin/nvidia-container-runtime-hook"
 HOOK_THERE = f"printf '#!/bin/sh\\nexit 0\\n' > {HOOK}; chmod 755 {HOOK}; systemctl restart docker"
-HOOK_GONE = f"rm -f {HOOK}; docker rmi {IMAGE}:4.6.0-4.8.3-distroless; systemctl restart docker"
+HOOK_GONE = f"rm -f {HOOK}; docker rmi {IMAGE}:4.6.1-4.8.4-distroless; systemctl restart docker"
 # Where the collection has been: all of it is gone after the teardown.
 LEFT = (
     "ls -d /usr/local/lib/kubegpu /etc/kubegpu /run/kubegpu-metrics /var/lib/kubegpu "

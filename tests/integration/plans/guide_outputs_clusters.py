@@ -247,7 +247,7 @@ def monitored(exporters: bool) -> dict[str, list[LayerResult]]:
     exporter = objects.daemonset(
         "kubegpu-dcgm-exporter",
         labels={"app.kubernetes.io/name": "kubegpu-dcgm-exporter"},
-        image="nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
+        image="nvcr.io/nvidia/k8s/dcgm-exporter:4.6.1-4.8.4-distroless",
         container_name="dcgm-exporter",
         selector={"app": "exporter"},
     )

@@ -15,6 +15,7 @@ from typing import Any
 from ..._core.versions import version_numbers
 from ..._hardware.pci_data import FIRST_MAXWELL_ID, VGPU_SUBSYSTEMS
 from ..._nvidia.driver_branches import (
+    BRANCHES,
     KINDS,
     LTSB,
     NEW_FEATURE,
@@ -246,7 +247,11 @@ def end_of_support(branch: str, data: DriverData, today: str) -> str:
 
 
 def choose(offered: Sequence[str], data: DriverData, today: str) -> str | None:
-    """Return the best of the branches: supported, long-term before production, then newest."""
+    """Return the best of the branches: supported, long-term before production, then newest.
+
+    A branch of which the built-in table has no version comes last: a repository may not have it
+    yet. A branch that the user has added counts.
+    """
     if not offered:
         return None
     alive = [branch for branch in offered if supported(branch, data, today)]
@@ -254,9 +259,8 @@ def choose(offered: Sequence[str], data: DriverData, today: str) -> str | None:
         return min(
             alive,
             key=lambda branch: (
+                branch in BRANCHES and newest_known(branch, data) is None,
                 _rank(data.branches[branch]["kind"]),
-                # No version is known: a repository may not have it yet.
-                newest_known(branch, data) is None,
                 -int(branch),
             ),
         )

@@ -4,7 +4,7 @@
 
 """What the numbers of Xid and SXid errors mean, and what to do. Data, not code.
 
-Sources, read 2026-11-23: NVIDIA's Xid catalogue for Ampere and newer, as of 2025-10-29
+Sources, read 2026-11-28: NVIDIA's Xid catalogue for Ampere and newer, as of 2025-10-29
 (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html), and appendix D of the fabric manager
 user guide DU-09883-001 v1.3, both through github.com/leptonai/gpud 4a8de33
 (components/accelerator/nvidia). The catalogue's column of the immediate resolution decides the
@@ -14,7 +14,7 @@ this collection, marked (u), as are the severities of the numbers that the catal
 
 from __future__ import annotations
 
-READ = "2026-11-23"
+READ = "2026-11-28"
 SOURCE = (
     "NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors), through github.com/leptonai/gpud: "
     "components/accelerator/nvidia/xid/catalog_generated.go"
@@ -108,6 +108,9 @@ _CE = (39, 40, 41, 70, 71, 72, 75, 76, 77, 85, *range(126, 136))
 _NVDEC = (68, 83, 84, 88, 89, 96, 97, 98)
 _NVJPG = (82, *range(99, 106))
 
+UNUSED_MEANING = "not used according to NVIDIA's catalogue for Ampere and newer"
+UNKNOWN_MEANING = "not in NVIDIA's catalogue for Ampere and newer"
+
 # Numbers, meaning, action; where it differs from the action's: severity.
 XIDS: tuple[tuple[tuple[int, ...], str, str, str | None], ...] = (
     ((8,), "a queue of the GPU did not empty in time", PROGRAM, None),
@@ -167,6 +170,8 @@ XIDS: tuple[tuple[tuple[int, ...], str, str, str | None], ...] = (
     ((167,), "fatal timeout on PCI Express", REBOOT, None),  # (u)
     ((168,), "errors in the protected part of the memory", SUPPORT, None),  # (u)
     ((169,), "an internal micro-controller (SEC2) halted", REBOOT, None),  # (u)
+    # Unused too, but the catalogue's word is not that of the other unused ones.
+    ((14, 108), UNUSED_MEANING, IGNORE, None),
     ((171, 172), "which memory the error of Xid 48 was in", FOLLOW, None),  # (u)
 )
 
@@ -175,13 +180,10 @@ RECOVERY_XID = 154
 
 # Unused according to the catalogue. Some meant something on older GPUs.
 UNUSED: tuple[int, ...] = (
-    *(*range(1, 8), 9, 10, 12, *range(14, 25), *range(26, 31), *range(33, 37), 42, 47),
-    *(*range(49, 54), *range(55, 60), 61, 65, 73, 81, 87, 90, 91, 108, *range(111, 119)),
+    *(*range(1, 8), 9, 10, 12, *range(15, 25), *range(26, 31), *range(33, 37), 42, 47),
+    *(*range(49, 54), *range(55, 60), 61, 65, 73, 81, 87, 90, 91, *range(111, 119)),
     *(*range(122, 126), 138),
 )
-UNUSED_MEANING = "not used according to NVIDIA's catalogue for Ampere and newer"
-UNKNOWN_MEANING = "not in NVIDIA's catalogue for Ampere and newer"
-
 # SXid, the errors of NVSwitches. What is always fatal stops the fabric of the whole board.
 SXIDS_ALWAYS_FATAL: tuple[int, ...] = (10003, 12020, 22003, 22011, *range(23001, 23018))
 SXIDS_FATAL: tuple[int, ...] = (

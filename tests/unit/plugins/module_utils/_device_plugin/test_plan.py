@@ -354,6 +354,11 @@ def inside(kind, name, labels=None, **more):
 
 SYSTEM = [
     inside("ConfigMap", "kube-root-ca.crt"),
+    # OpenShift and Istio put these into each namespace.
+    inside("ConfigMap", "openshift-service-ca.crt"),
+    inside("ConfigMap", "istio-ca-root-cert"),
+    inside("ServiceAccount", "builder"),
+    inside("Secret", "deployer-dockercfg-x2x4z", type="kubernetes.io/dockercfg"),
     inside("Secret", "default-token-x", type="kubernetes.io/service-account-token"),
     inside("Pod", "kubegpu-nvidia-device-plugin-x", OURS),
     inside("Secret", "mirror", OURS, type="kubernetes.io/dockerconfigjson"),
@@ -368,7 +373,10 @@ SYSTEM = [
           *SYSTEM], ["Secret", "RuntimeClass", "Namespace"]),
         ([existing("Namespace", "kubegpu", OURS), inside("Pod", "web")], []),
         ([existing("Namespace", "kubegpu", OURS), inside("Secret", "web", type="Opaque")], []),
-        ([existing("Namespace", "kubegpu"), existing("RuntimeClass", "nvidia"), *SYSTEM[:3]], []),
+        # Somebody's login has the same type.
+        ([existing("Namespace", "kubegpu", OURS),
+          inside("Secret", "my-login", type="kubernetes.io/dockercfg")], []),
+        ([existing("Namespace", "kubegpu"), existing("RuntimeClass", "nvidia"), *SYSTEM[:7]], []),
     ],
 )  # fmt: skip
 def test_teardown_removes_what_we_made_and_no_namespace_with_things_of_others(there, gone):

@@ -55,7 +55,7 @@ def test_another_root_of_kubelet_moves_no_device_plugins(vendor):
 
 def test_options_of_amd():
     (plain,) = pod("amd")["containers"]
-    assert plain["image"] == "docker.io/rocm/k8s-device-plugin:1.31.0.9"
+    assert plain["image"] == "docker.io/rocm/k8s-device-plugin:1.31.0.10"
     assert plain["args"][-2:] == ["-pulse=0", "-resource_naming_strategy=single"]
     spec = pod("amd", health=True, naming="mixed", digest=f"sha256:{'0' * 64}")
     (one,) = spec["containers"]
@@ -75,7 +75,7 @@ def test_the_labeller_only_where_it_is_asked_for():
     ]  # fmt: skip
     labeller = pod("amd", "kubegpu-amd-node-labeller", labeller=True)
     assert labeller["automountServiceAccountToken"] is True
-    assert labeller["containers"][0]["image"].endswith(":labeller-1.31.0.9")
+    assert labeller["containers"][0]["image"].endswith(":labeller-1.31.0.10")
     request = read_request("amd", {})
     gone = {identity(one)[2] for one in absent("amd", request, manifests(request))}
     assert gone == {"kubegpu-amd-node-labeller"}
@@ -99,6 +99,13 @@ def test_options_of_intel():
     assert read_request("intel", {"allow_ids": ["auto", "0xE2FF"]}).allow_ids[-1] == "0xe2ff"
 
 
+def test_further_arguments_come_last():
+    (intel,) = pod("intel", arguments=["-deny-ids=0x4905", "-health-management"])["containers"]
+    assert intel["args"][-2:] == ["-deny-ids=0x4905", "-health-management"]
+    (amd,) = pod("amd", arguments=["-alsologtostderr=false"])["containers"]
+    assert amd["args"][-2:] == ["-resource_naming_strategy=single", "-alsologtostderr=false"]
+
+
 @pytest.mark.parametrize(
     ("vendor", "options", "words"),
     [
@@ -112,6 +119,10 @@ def test_options_of_intel():
         ("intel", {"allow_ids": ["56c0"]}, "56c0"),
         ("intel", {"allow_ids": ["auto", "all"]}, "intel_device_plugin_allow_ids"),
         ("intel", {"allocation_policy": "spread"}, "intel_device_plugin_allocation_policy"),
+        ("intel", {"arguments": ["deny-ids=0x4905"]}, "'deny-ids=0x4905', which is no argument"),
+        ("intel", {"arguments": ["-bypath single"]}, "which is no argument"),
+        ("intel", {"arguments": ["--shared-dev-num=2"]}, "--shared-dev-num=2, which this role"),
+        ("amd", {"arguments": ["-pulse=1"]}, "amd_device_plugin_arguments has -pulse=1"),
         ("nvidia", {}, "nvidia"),
     ],
 )
@@ -213,7 +224,7 @@ def test_beside_a_plugin_of_somebody_else_nothing_is_deployed():
 def test_hosts_that_wish_something_else_are_refused():
     hosts = {
         name: {"gpu_node": amd_node(), "options": {"version": version}}
-        for name, version in (("amd1", "1.31.0.9"), ("amd2", "1.30"))
+        for name, version in (("amd1", "1.31.0.10"), ("amd2", "1.30"))
     }
     made = plan("amd", {}, hosts)
     assert made["action"] == "refuse" and "amd_device_plugin_version" in made["text"]

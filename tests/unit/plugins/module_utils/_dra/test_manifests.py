@@ -13,6 +13,10 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.data import VARIABLES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.manifests import manifests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.options import read_request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.types import Layout
 from tests.unit.fixtures.dra_objects import OPTIONS, made, named
 
 
@@ -130,3 +134,26 @@ def test_the_policy_names_the_account_of_the_plugin():
     binding = named(objects, "ValidatingAdmissionPolicyBinding")
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
     assert not [one for one in made(policy=False) if "Admission" in one["kind"]]
+
+
+def containers_of(options):
+    objects = manifests(read_request(options), Layout("v1", True, clique_label=True))
+    kinds = ("DaemonSet", "Deployment")
+    pods = [one["spec"]["template"]["spec"] for one in objects if one["kind"] in kinds]
+    return [(part, one) for pod in pods for part in ("initContainers", "containers")
+            for one in pod.get(part, ())]  # fmt: skip
+
+
+def test_the_variables_of_a_user_are_in_each_container_that_the_driver_runs_in():
+    found = containers_of({"environment": {"MAX_NODES_PER_IMEX_DOMAIN": 18}})
+    assert [part for part, _one in found].count("containers") == 3
+    for part, container in found:
+        values = {one["name"]: one.get("value") for one in container["env"]}
+        assert values.pop("MAX_NODES_PER_IMEX_DOMAIN", "") == ("18" if part == "containers" else "")
+        assert {*values} <= VARIABLES
+
+
+def test_every_variable_of_the_role_is_known_so_that_a_user_cannot_replace_it():
+    options = {"pull_secret": "login", "feature_gates": {"MPSSupport": True}}
+    found = {one["name"] for _part, container in containers_of(options) for one in container["env"]}
+    assert found == VARIABLES

@@ -41,6 +41,12 @@ def test_a_service_of_the_host_turns_its_gate_on():
         ({"feature_gates": {"DynamicMig": True}}, "DynamicMig, which the DRA driver does not know"),
         ({"feature_gates": {"DynamicMIG": "yes"}}, "feature_gates.DynamicMIG is 'yes'"),
         ({"feature_gates": {"PassthroughSupport": True}}, "GPUs of virtual machines"),
+        ({"environment": {"FEATURE_GATES": "A=true"}}, "has FEATURE_GATES, which this role sets"),
+        ({"environment": {"a b": "1"}}, "'a b': '1', which is no variable"),
+        ({"environment": {"A": ["1"]}}, "which is no variable with a value"),
+        ({"environment": {"CONSUMABLE_SHARES": 0}}, "CONSUMABLE_SHARES is '0'"),
+        ({"environment": {"CONSUMABLE_SHARES": 4}}, "do nothing without each other"),
+        ({"feature_gates": {"ConsumableShares": True}}, "do nothing without each other"),
         (
             {"feature_gates": {"DynamicMIG": True, "MPSSupport": True}},
             "enables DynamicMIG and MPSSupport",
@@ -54,3 +60,16 @@ def test_a_service_of_the_host_turns_its_gate_on():
 def test_what_is_refused(options, words):
     with pytest.raises(InputError, match=words):
         read_request(options)
+
+
+@pytest.mark.parametrize("shares", ["memory", "unlimited", "4", 4])
+def test_shares_need_the_gate_and_the_variable(shares):
+    given = {"environment": {"CONSUMABLE_SHARES": shares}}
+    assert read_request({**given, "feature_gates": {"ConsumableShares": True}}).environment == {
+        "CONSUMABLE_SHARES": shares
+    }
+
+
+def test_the_gates_of_the_logs_are_known():
+    gates = {"ContextualLogging": False, "LoggingAlphaOptions": True, "LoggingBetaOptions": False}
+    assert read_request({"feature_gates": gates}).feature_gates == gates

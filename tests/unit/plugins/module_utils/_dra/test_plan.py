@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.objects import identity
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.data import POLICY_KIND
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.installed import dra_objects
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.names import (
     CONTROLLER_NAME,
@@ -126,11 +129,38 @@ def test_domains_come_with_a_rack_and_stay_in_a_run_without_it():
     assert ("DaemonSet", "kubegpu", PLUGIN_NAME) not in [identity(one) for one in gone["absent"]]
 
 
-def test_the_second_plan_is_the_first_and_removes_nothing():
+def test_the_second_plan_applies_all_but_the_policy_and_removes_nothing():
     first = plan({}, HOSTS, release("1.34"))
     second = plan({}, HOSTS, seen(installed(first)))
-    assert second["objects"] == first["objects"]
+    assert second["objects"] == [one for one in first["objects"] if one["kind"] != POLICY_KIND]
     assert second["absent"] == second["replaced"] == second["refusals"] == []
+
+
+def test_a_policy_into_which_the_cluster_wrote_its_status_is_not_applied_again():
+    first = plan({}, HOSTS, release("1.34"))
+    later = copy.deepcopy(first)
+    (policy,) = [one for one in later["objects"] if one["kind"] == POLICY_KIND]
+    # What a server 1.36 adds.
+    policy["spec"]["matchConstraints"]["matchPolicy"] = "Equivalent"
+    policy["spec"]["matchConstraints"]["resourceRules"][0]["scope"] = "*"
+    policy["status"] = {"observedGeneration": 1}
+    assert POLICY_KIND not in kinds(plan({}, HOSTS, seen(installed(later)))["objects"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda policy: policy["spec"].update(failurePolicy="Ignore"),
+        lambda policy: policy["spec"]["validations"].pop(),
+        lambda policy: policy["metadata"]["labels"].update({"app.kubernetes.io/name": "other"}),
+        lambda policy: policy.pop("spec"),
+    ],
+)
+def test_a_policy_that_differs_is_applied(change):
+    first = plan({}, HOSTS, release("1.34"))
+    later = copy.deepcopy(first)
+    change(*[one for one in later["objects"] if one["kind"] == POLICY_KIND])
+    assert plan({}, HOSTS, seen(installed(later)))["objects"] == first["objects"]
 
 
 def test_teardown_removes_all_but_the_namespace():

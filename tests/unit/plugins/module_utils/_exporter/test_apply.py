@@ -87,8 +87,8 @@ class ExporterNode:
             units={unit: "active" if unit in self.active else None for unit in UNITS},
             packages_managed=bool(self.packaged),
             packages={
-                "datacenter-gpu-manager-4-core": "1:4.6.0-1",
-                "datacenter-gpu-manager-exporter": "4.8.3-1",
+                "datacenter-gpu-manager-4-core": "1:4.6.1-1",
+                "datacenter-gpu-manager-exporter": "4.8.4-1",
             },
             textfile_directories=[str(self.directory)],
         )

@@ -66,12 +66,12 @@ def test_what_this_collection_and_others_have_set_up(tree):
         "output": "/x/kubegpu.prom",
     }
     record = {"values": {"gpu_exporter": value, "package_set:gpu-monitoring": {}}}
-    packages = (Package("datacenter-gpu-manager-4-core", "1:4.6.0-1"), Package("nvidia-smi", "1"))
+    packages = (Package("datacenter-gpu-manager-4-core", "1:4.6.1-1"), Package("nvidia-smi", "1"))
     units = {"dcgm-exporter": "active", "nvidia-dcgm": "inactive"}
     found = read_exporter(reader, units, packages, record)
     assert found["method"] == "textfile"
     assert found["expected_gpus"] == ["0000:15:00.0"]
-    assert found["packages"] == {"datacenter-gpu-manager-4-core": "1:4.6.0-1"}
+    assert found["packages"] == {"datacenter-gpu-manager-4-core": "1:4.6.1-1"}
     assert found["packages_managed"]
     assert found["files"] == {TIMER_PATH: hashlib.sha256(b"[Timer]\n").hexdigest()}
     assert set(found["files"]) <= set(PATHS)

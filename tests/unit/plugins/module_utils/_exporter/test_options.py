@@ -14,7 +14,7 @@ from plugins.module_utils._exporter.types import Request
 def test_defaults():
     request = read_options({"version": None})
     assert request == Request()
-    assert (request.dcgm, request.exporter, request.port) == ("4.6.0", "4.8.3", 9400)
+    assert (request.dcgm, request.exporter, request.port) == ("4.6.1", "4.8.4", 9400)
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:9400", "[::1]:9400", "gpu1.example.com:1"])
@@ -30,7 +30,7 @@ def test_addresses_to_listen_on(listen):
         ("listen", ":99999"),
         ("listen", ":9400 --debug"),
         ("listen", ":9400\nExecStart=/bin/sh"),
-        ("version", "4.6.0"),
+        ("version", "4.6.1"),
         ("version", "latest"),
         ("web_config", "web.yml"),
         ("web_config", "/etc/a b"),

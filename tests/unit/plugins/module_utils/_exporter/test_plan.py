@@ -92,7 +92,7 @@ def test_old_dcgm_makes_way():
         ({"units": {"nvidia-dcgm-exporter": "failed"}}, "nvidia-dcgm-exporter is failed"),
         ({"enabled": ["nvidia-dcgm"]}, "nvidia-dcgm-exporter is not enabled"),
         ({"files": {}}, "is missing"),
-        ({"packages": {"datacenter-gpu-manager-4-core": "1:4.6.0-1"}}, "not installed"),
+        ({"packages": {"datacenter-gpu-manager-4-core": "1:4.6.1-1"}}, "not installed"),
         ({"expected_gpus": []}, "1 GPUs are expected, not 0"),
     ],
 )

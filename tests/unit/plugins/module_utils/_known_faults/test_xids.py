@@ -55,6 +55,9 @@ def test_each_action_has_a_next_step_and_is_used():
         (119, data.RESET, "error"),
         (145, data.NVLINK5, "warning"),
         (61, data.SUPPORT, "warning"),
+        # Unused, and yet the catalogue says to ignore them.
+        (14, data.IGNORE, "info"),
+        (108, data.IGNORE, "info"),
         (999, data.SUPPORT, "warning"),
     ],
 )

@@ -75,7 +75,14 @@ def test_a_budget_is_named_with_its_numbers():
     text = "The disruption budget b1 is still being processed by the server."
     finding = judge(pod(), error(429, causes=(("DisruptionBudget", text),))).finding
     assert finding.details == {"budget": "b1", "needs": "", "has": ""}
-    assert finding.cause == "The budget b1 does not let the pod ml/p go."
+    assert finding.cause.startswith("The budget b1 does not let the pod ml/p go, and the API")
+    # More replicas would not help: the budget counts no pods.
+    assert "replica" not in finding.next_step and "minAvailable as a number" in finding.next_step
+    assert "kubectl describe pdb b1 --namespace ml" in finding.next_step
+    # Kubernetes 1.36, pkg/registry/core/pod/storage/eviction.go.
+    text = "The disruption budget b1 does not allow evicting pods currently"
+    newer = judge(pod(), error(429, causes=(("DisruptionBudget", text),))).finding
+    assert (newer.code, newer.cause) == ("pdb_blocks", finding.cause)
     words = judge(pod(), error(429, causes=(("DisruptionBudget", "other words"),))).finding
     assert words.code == "pdb_blocks" and "other words" in words.evidence
 

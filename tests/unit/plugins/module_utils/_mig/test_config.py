@@ -8,7 +8,7 @@ import pytest
 
 from plugins.module_utils._core.errors import InputError
 from plugins.module_utils._mig.config import Entry, profile_counts, read_config
-from plugins.module_utils._mig.data import table_profiles
+from plugins.module_utils._mig.data import in_table, table_profiles
 
 ENTRY = {"devices": "all", "mig-enabled": True, "mig-devices": {"1g.10gb": 7}}
 
@@ -29,6 +29,21 @@ def test_built_in_configurations():
         ("20b7", "all-balanced", {"1g.6gb": 2, "2g.12gb": 1}),
         ("2bb5", "all-balanced", {"1g.24gb": 2, "2g.48gb": 1}),
         ("2bb5", "all-1g.24gb+me.all", {"1g.24gb+me.all": 1}),
+        # Names of mig-parted's default file: a label cannot have a +.
+        ("20b0", "all-1g.5gb.me", {"1g.5gb+me": 1}),
+        ("2bb5", "all-1g.24gb.gfx", {"1g.24gb+gfx": 4}),
+        ("2bb5", "all-1g.24gb.me.all", {"1g.24gb+me.all": 1}),
+        ("2bb5", "all-4g.96gb.gfx", {"4g.96gb+gfx": 1}),
+        # Compute instances as large as their GPU instance.
+        ("20b0", "all-7c.7g.40gb", {"7g.40gb": 1}),
+        ("2bb1", "all-balanced", {"1g.24gb": 2, "2g.48gb": 1}),
+        ("2bb3", "all-1g.24gb+gfx", {"1g.24gb+gfx": 2}),
+        ("2c3a", "all-1g.16gb", {"1g.16gb": 2}),
+        ("2909", "all-1g.23gb", {"1g.23gb": 7}),
+        ("31c3", "all-7g.278gb", {"7g.278gb": 1}),
+        ("232c", "all-1g.18gb", {"1g.18gb": 7}),
+        ("20b3", "all-3g.32gb", {"3g.32gb": 2}),
+        ("20bd", "all-1g.5gb", {"1g.5gb": 7}),
     ],
 )
 def test_a_built_in_configuration_follows_the_card(device, config, counts):
@@ -55,6 +70,17 @@ def test_a_file_of_mig_parted():
         Entry(False, devices=(0,)),
         Entry(True, {"1g.5gb": 2, "3g.20gb": 1}, (1, 2), (("20b0", ""), ("20b2", "147f10de"))),
     )
+
+
+def test_the_card_with_72_gb_has_other_profiles():
+    assert table_profiles("2bb3", "204d10de") == table_profiles("2bb3")
+    assert table_profiles("2bb3", "227a10de") is None
+    assert not in_table("2bb3", "227a10de") and in_table("2bb3", "204d10de")
+
+
+def test_compute_instances_of_the_whole_gpu_instance_are_the_gpu_instance():
+    entry = {**ENTRY, "mig-devices": {"1c.1g.5gb": 2, "1g.5gb": 1, "7c.7g.40gb": 0}}
+    assert read_config("a", {"a": [entry]}) == (Entry(True, {"1g.5gb": 3}),)
 
 
 def test_a_configuration_with_a_built_in_name_replaces_it():

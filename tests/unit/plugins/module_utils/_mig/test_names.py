@@ -25,7 +25,7 @@ from tests.unit.fixtures.device_plugin import device, flags, read, with_devices
 # One card of each row of the table.
 CARDS = (
     *("20b0", "20b2", "2321", "2342", "2335", "2348", "20b7"),
-    *("2901", "2941", "3182", "31c2", "2bb5"),
+    *("2901", "2941", "3182", "31c2", "2bb5", "2bb3", "2c3a", "20b3"),
 )
 PROFILES = sorted({one.name for card in CARDS for one in table_profiles(card) or ()})
 # k8s.io/apimachinery/pkg/util/validation: the part behind the domain.

@@ -29,7 +29,7 @@ LABELS = {
 }
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 NVIDIA = {"vendor": "nvidia", "kernel_driver": "nvidia"}
-IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"
+IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.1-4.8.4-distroless"
 
 
 def exporter(name="kubegpu-dcgm-exporter", image=IMAGE, **more):

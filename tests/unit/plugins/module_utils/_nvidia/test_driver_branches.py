@@ -36,6 +36,19 @@ def test_every_documented_branch_has_a_row():
     assert {branch for branch, row in BRANCHES.items() if row["modules"] == ["open"]} == {"620"}
 
 
+def test_the_long_term_branches():
+    # "Supported drivers" of NVIDIA's data center drivers 615 and 620, read 2026-11-28.
+    kinds = {branch: (row["end"], row["newest"]) for branch, row in BRANCHES.items()
+             if row["kind"] == "ltsb"}  # fmt: skip
+    assert kinds == {
+        "535": ("2026-06-30", "535.309.01"),
+        "580": ("2028-06-30", "580.178.04"),
+        "620": ("2029-09-30", None),
+    }
+    assert BRANCHES["595"]["newest"] == "595.99.02"
+    assert BRANCHES["615"]["kind"] == "new_feature" and BRANCHES["615"]["end"] is None
+
+
 def test_the_newest_version_of_a_branch():
     # Package indices of Ubuntu (535.309.01 transitional, 615.71.09), Debian (550.163.01) and
     # release notes of 570.211.01, as of 2026-11-21.

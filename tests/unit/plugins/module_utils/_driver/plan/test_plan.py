@@ -1149,9 +1149,12 @@ def test_support_ends():
     assert "ended on 2027-03-31" in warning
     # On the day itself it is still supported, and auto goes by it.
     assert plan_of("T4", "d13", today="2027-03-31").branch == "595"
-    # Of 620 no version is known.
+    # 620 is a long-term branch, but no version of it is known.
     assert plan_of("T4", "d13", today="2027-04-01").branch == "615"
     assert plan_of("T4", "u24", today="2028-07-01").branch == "615"
+    known = {"620": {"newest": "620.10.01"}}
+    assert plan_of("T4", "d13", today="2026-11-28", branches=known).branch == "620"
+    assert plan_of("T4", "d13", today="2026-11-28").branch == "595"
 
 
 def test_a_new_branch_needs_no_release():
