@@ -75,7 +75,7 @@ _value:
     C(change_packages), C(remove_packages), C(repository), C(files), C(change_setup), C(scrape)
     (C(exporter), C(port) and C(scheme) of what Prometheus reads, and C(gpus), how many it has to
     show), C(change), C(steps), C(changes)
-    (the steps as text), C(reasons) and C(warnings).
+    (the steps as text), C(reasons), C(refusals) and C(warnings).
   type: dict
 """
 
@@ -86,6 +86,7 @@ from typing import Any
 def gpu_exporter_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_exporter` as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import parts
     from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.options import (
         ARGUMENTS,
         read_options,
@@ -107,7 +108,8 @@ def gpu_exporter_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, 
         request = read_options({**options, "counters": counters_file(counters)})
         return plan_exporter(gpu_node, request).to_json()
     except InputError as error:
-        return Plan("refuse", reasons=tuple(str(error).splitlines())).to_json()
+        refused = tuple(str(error).splitlines())
+        return Plan("refuse", reasons=refused, refusals=(parts(error),)).to_json()
 
 
 class FilterModule:

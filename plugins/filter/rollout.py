@@ -112,7 +112,7 @@ _value:
     - With V(finding) a dictionary of C(code), C(severity), C(subject), C(cause), C(evidence) and
       C(next_step).
     - With V(message) a line for each failure.
-    - With V(left_out) a dictionary of C(action), which is C(refuse), and C(text).
+    - With V(left_out) a dictionary of C(action), which is C(refuse), C(text) and C(refusals).
     - With V(stop) the message for the hosts that wait; empty if the next batch may start.
   type: raw
 """
@@ -137,6 +137,7 @@ def rollout(
     again: str = "run again.",
 ) -> Any:
     """Return what a play in batches asks for."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import parts
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import role_left_out
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import (
         failed_finding,
@@ -160,7 +161,8 @@ def rollout(
     if what == "message":
         return last_message(hosts[0], value)
     if what == "left_out":
-        return {"action": "refuse", "text": role_left_out(value)}
+        error = role_left_out(value)
+        return {"action": "refuse", "text": str(error), "refusals": [parts(error)]}
     raise AnsibleFilterError(
         f"rollout: {what!r} is none of serial, failure, finding, refusal, message, stop, left_out."
     )

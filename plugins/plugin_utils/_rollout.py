@@ -21,7 +21,7 @@ from ._hosts import select_hosts
 
 ALL = "100%"
 # Actions of tasks that fail before anything was changed: a value or the plan is refused.
-_REFUSING = ("fail", "validate_argument_spec")
+_REFUSING = ("fail", "fleet_fail", "validate_argument_spec")
 # Of a host whose tasks were ended by the failure of another one.
 _OF_ANOTHER = "that another host failed in"
 _ENDED = (

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.errors import InputError, Refusal
+from .._core.failure import parts
 from .._core.finding import Finding
 from .._core.steps import Step
 from .._cuda.sources import plan_repository
@@ -52,7 +53,9 @@ def plan_exporter(node: Mapping[str, Any], request: Request) -> Plan:
     try:
         return _plan(node, request)
     except (Refusal, InputError) as error:
-        return Plan("refuse", reasons=(" ".join(str(error).splitlines()),))
+        return Plan(
+            "refuse", reasons=(" ".join(str(error).splitlines()),), refusals=(parts(error),)
+        )
 
 
 def wanted_gpus(node: Mapping[str, Any], request: Request) -> tuple[tuple[str, ...], str]:

@@ -115,6 +115,7 @@ class Plan:
     change: bool = False
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
+    refusals: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -122,7 +123,7 @@ class Plan:
         values: dict[str, Any] = asdict(self)
         for name in ("reasons", "warnings"):
             values[name] = [printable(text) for text in values[name]]
-        for name in ("gpus", "files", "obsolete"):
+        for name in ("gpus", "files", "obsolete", "refusals"):
             values[name] = list(values[name])
         values["steps"] = [asdict(step) for step in self.steps]
         values["changes"] = [f"{step.action} {step.detail}" for step in self.steps]
