@@ -148,6 +148,6 @@ def test_hosts_with_gpus_decide_whether_an_exporter_is_looked_for(of_gpus):
 )
 def test_a_label_of_somebody_else_keeps_the_device_plugin(labels, node, stays):
     cluster = {"nodes": {"a": {"name": "a", "labels": labels}}, "node_of": {"gpu1": node}}
-    text = value("__gpu_verify_stays", __gpu_verify_cluster=cluster, inventory_hostname="gpu1")
-    assert bool(text) is stays
-    assert not stays or "kubectl label node a kubegpu.nodes/gpu-)" in text
+    found = value("__gpu_verify_stays", __gpu_verify_cluster=cluster, inventory_hostname="gpu1")
+    assert bool(found) is stays
+    assert not stays or "kubectl label node a kubegpu.nodes/gpu-)" in found[0]["next_step"]

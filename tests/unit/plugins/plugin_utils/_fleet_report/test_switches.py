@@ -44,7 +44,8 @@ RUN = "ansible-playbook kubegpu.nodes.site --limit gpu1 --tags driver"
 
 
 def finding(code, template=""):
-    return Finding(code, "It is.", "", "Run it.", fix=RUN, template=template)
+    about = Subject("gpu1")
+    return Finding(code, "It is.", "", "Run it.", subject=about, fix=RUN, template=template)
 
 
 @pytest.mark.parametrize("row", ["no_driver", "nouveau_loaded", "dkms_build_failed"])
