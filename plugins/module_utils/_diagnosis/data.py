@@ -238,6 +238,7 @@ _OF_GPU = (
     Rule("pcie_errors_corrected", GPU, (BUS,)),
     Rule("amd_ras_uncorrected", GPU, (BUS,), fix=REBOOT),
     Rule("drm_wedged", GPU, (BUS, MODULE), fix=REBOOT),
+    Rule("drm_resume_failed", GPU, (BUS, MODULE), fix=REBOOT),
     Rule("drm_reset_failed", GPU, (BUS, MODULE), fix=REBOOT),
     Rule("drm_ring_reset_failed", GPU, (BUS, MODULE), fix=REBOOT),
     Rule("kernel_driver_errors", GPU, (BUS, MODULE)),
@@ -251,6 +252,10 @@ _OF_GPU = (
     Rule("xid_again", GPU, (BUS, GPU)),
     Rule("xid_history", GPU, (BUS, GPU)),
     Rule("gpu_values_unreadable", GPU, (BUS, MODULE, GPU)),
+    Rule("nvlink_down", GPU, (BUS, MODULE, GPU), severity=WARNING, confidence=LIKELY),
+    Rule("gpu_test_failed", GPU, (BUS, MODULE, GPU), confidence=LIKELY),
+    Rule("kfd_not_opened", GPU, (BUS, MODULE, GPU), confidence=LIKELY),
+    Rule("gpu_mapping_failed", GPU, (BUS, MODULE, GPU), confidence=LIKELY),
 )  # fmt: skip
 
 _OF_NVML = (
