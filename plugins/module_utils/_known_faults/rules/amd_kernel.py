@@ -266,8 +266,8 @@ _RUNS = (
         "drm_ring_reset_failed",
         _CARD + r"(?:Ring (?P<ring>[\w.]{1,40}) reset failed|MES might be in unrecoverable state)",
         _KERNEL,
-        "A job on the GPU {address} hung, and its ring {ring} or queue could not be reset. The kernel "
-        "resets the whole card next; nothing in the text shows that it succeeded.",
+        "A job on the GPU {address} hung, and its ring {ring} or queue could not be reset. The "
+        "kernel resets the whole card next; nothing in the text shows that it succeeded.",
         "See whether 'GPU reset succeeded' follows (dmesg | grep 'GPU reset'). If not, drain the "
         "node and reboot it. " + _AGAIN,
         "amdgpu 0000:08:00.0: amdgpu: Ring gfx_0.0.0 reset failed",

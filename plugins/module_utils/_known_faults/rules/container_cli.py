@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from ..types import Rule
 
+_READ_REPORTS = "2026-11-28"
+
 CONTAINER_CLI = (
     Rule(
         "ldconfig_failed",

@@ -253,8 +253,8 @@ CLUSTER = (
     ),
     Rule(
         "dra_api_version",
-        r"failed to fetch ResourceClaim (?P<claim>\S{1,253}) referenced by pod \S{1,253}: the server "
-        r"could not find the requested resource",
+        r"failed to fetch ResourceClaim (?P<claim>\S{1,253}) referenced by pod \S{1,253}: the "
+        r"server could not find the requested resource",
         "kubelet",
         "kubelet cannot read the ResourceClaim {claim}: it asks for a version of resource.k8s.io "
         "that the API server does not serve.",

@@ -329,7 +329,7 @@ KERNEL = (
         "{error}{booter}: the GPU is in a bad state, or does not work with this release of the "
         "driver.",
         "Drain the node and power it off and on. If it comes again: install another version of "
-        "the driver's branch, and send the output of nvidia-bug-report.sh to NVIDIA.",
+        "the driver's branch; without a change report the card to its vendor.",
         "NVRM: kgspBootstrap_GH100: GSP-FMC reported an error while attempting to boot GSP: 0xb",
         f"{_OGKM}935 and 673",
         "2026-11-28",

@@ -115,7 +115,7 @@ SETS = {
 #: What has files below /usr/local, too.
 HAS_PROGRAMS = {
     "gpu_monitoring, textfile": lambda _bare, served: refuses(
-        gpu_exporter_plan(served, method="textfile")
+        gpu_exporter_plan(served, method="textfile", textfile_directory="/var/lib/metrics")
     ),
 }
 #: What changes nothing of what the image has.
