@@ -125,7 +125,7 @@ _value:
     - With V(finding) a dictionary of C(code), C(severity), C(subject), C(cause), C(evidence) and
       C(next_step).
     - With V(message) a line for each failure.
-    - With V(left_out) a dictionary of C(action), which is C(refuse), and C(text).
+    - With V(left_out) a dictionary of C(action), which is C(refuse), C(text) and C(refusals).
     - With V(tags) and V(roles) a list, which may be empty.
     - With V(stop) the message for the hosts that wait; empty if the next batch may start.
   type: raw
@@ -154,6 +154,7 @@ def rollout(
     skip_tags: Sequence[str] = (),
 ) -> Any:
     """Return what a play in batches asks for."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import parts
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import role_left_out
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import (
         failed_finding,
@@ -183,7 +184,8 @@ def rollout(
     if what == "roles":
         return roles_to_run((hostvars or {})[value[0]], run_tags, skip_tags)
     if what == "left_out":
-        return {"action": "refuse", "text": role_left_out(value)}
+        error = role_left_out(value)
+        return {"action": "refuse", "text": str(error), "refusals": [parts(error)]}
     raise AnsibleFilterError(
         f"rollout: {what!r} is none of serial, failure, finding, refusal, message, stop, "
         "left_out, tags, roles."

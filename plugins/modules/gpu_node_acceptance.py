@@ -84,6 +84,10 @@ options:
     description: How many GPUs the node has. A test of fewer fails. V(0) is not compared.
     type: int
     default: 0
+  facts:
+    description: What of the fact C(gpu_node) decides between the causes of a test without a result.
+    type: dict
+    default: {}
   result:
     description: The result to keep. Required with O(step=keep).
     type: dict
@@ -242,6 +246,7 @@ _ARGUMENT_SPEC: dict[str, dict[str, typing.Any]] = {
     "minutes": {"type": "int", "default": 60},
     "thresholds": {"type": "dict", "default": {}},
     "gpus": {"type": "int", "default": 0},
+    "facts": {"type": "dict", "default": {}},
     "result": {"type": "dict"},
     **STATE_ARGUMENTS,
 }

@@ -325,6 +325,11 @@ refused:
   returned: when the nodes could be listed
   type: dict
   sample: {}
+refusals:
+  description: The same reasons with C(cause), C(evidence) and C(next_step), as a list for each key.
+  returned: when the nodes could be listed
+  type: dict
+  sample: {}
 feature_discovery:
   description: Whether GPU feature discovery labels this cluster.
   returned: when the nodes could be listed

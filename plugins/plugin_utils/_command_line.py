@@ -10,16 +10,14 @@ Extra variables are left out, as they may hold secrets; a file of them is a path
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible import constants, context
 
-_PLAYBOOK = re.compile(r"\bansible-playbook kubegpu\.nodes\.\w+")
-# A module on one host, as in the fix that reboots it.
-_MODULE = re.compile(r"\bansible \S+(?= --become -m )")
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.commands import with_arguments
+
 _BECOME = "-b"
 # Options of ansible and of ansible-playbook, by their names in Ansible's parsed arguments.
 _QUESTIONS = {
@@ -54,8 +52,7 @@ def complete(value: Any, arguments: Sequence[str] | None = None) -> Any:
     if not isinstance(value, str) or "ansible" not in value:
         return value
     words = run_arguments() if arguments is None else list(arguments)
-    text = _PLAYBOOK.sub(lambda found: " ".join([found[0], *_quoted(words)]), value)
-    return _MODULE.sub(lambda found: " ".join([found[0], *_quoted(_without_become(words))]), text)
+    return with_arguments(value, words, _without_become(words))
 
 
 def ping(host: str) -> str:
@@ -85,10 +82,6 @@ def run_arguments(given: Mapping[str, Any] | None = None) -> list[str]:
         if str(one).startswith("@"):
             found += ["-e", f"@{_short(str(one)[1:])}"]
     return found
-
-
-def _quoted(words: Sequence[str]) -> list[str]:
-    return [shlex.quote(word) for word in words]
 
 
 def _without_become(words: Sequence[str]) -> list[str]:

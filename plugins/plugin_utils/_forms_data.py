@@ -258,6 +258,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "conflicts?": ["mapping"],
         "errors?": {"*": ANY},
         "refused?": {"*": ANY},
+        "refusals?": {"*": ["mapping"]},
         "feature_discovery?": "flag",
         "left_to_feature_discovery?": _TEXTS,
         "requests?": _COUNTS,

@@ -138,30 +138,31 @@ def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
     return f"{reason}, see below", [message({"next_step": step, **found})]
 
 
-def left_out(variables: Variables) -> str:
-    """Return the message for a run whose condition leaves out the first host; empty without one.
+def left_out(variables: Variables) -> InputError | None:
+    """Return the error of a run whose condition leaves out the first host; None without one.
 
     Tasks that run once for all hosts are those of the first host: with it, they are left out.
     """
     checked = variables.get(CHECKED)
     if not isinstance(checked, Mapping) or not checked.get("skipped"):
-        return ""
+        return None
     hosts = variables.get("ansible_play_hosts_all") or ["the first host"]
-    return (
+    return InputError(
         f"The condition (when) of the import does not apply to {hosts[0]}, the first host of the "
         "play. What runs once for all hosts is left out with it, so that no host can be grouped, "
-        "and nothing was done. Next step: import the playbook without a condition, and name the "
-        "hosts with the variable kubegpu_hosts or with --limit."
+        "and nothing was done.",
+        next_step="Import the playbook without a condition, and name the hosts with the variable "
+        "kubegpu_hosts or with --limit.",
     )
 
 
-def role_left_out(hosts: Sequence[str]) -> str:
-    """Return the message for a role whose condition leaves out the first host of the play."""
-    return (
+def role_left_out(hosts: Sequence[str]) -> InputError:
+    """Return the error of a role whose condition leaves out the first host of the play."""
+    return InputError(
         f"The condition (when) of the role does not apply to {hosts[0]}, the first host of the "
-        "play. What runs once for all hosts is left out with it, and was not done. Next step: use "
-        "ansible.builtin.include_role with the condition, which makes the first host it applies to "
-        "the first one, or leave the other hosts out of the play."
+        "play. What runs once for all hosts is left out with it, and was not done.",
+        next_step="Use ansible.builtin.include_role with the condition, which makes the first host "
+        "it applies to the first one, or leave the other hosts out of the play.",
     )
 
 
@@ -190,8 +191,8 @@ def known_result(variables: Variables, root: str = "/") -> dict[str, Any] | None
         # The table of hosts that could not be read has the rest of the message.
         cause = str(earlier.get("msg") or "It was not read.").partition("\n")[0]
         return {"changed": False, "msg": cause, **how}
-    cause = left_out(variables)
-    told = {"msg": cause} if cause else _tree_refused(variables, root)
+    error = left_out(variables)
+    told = failure(error) if error else _tree_refused(variables, root)
     return {"failed": True, "changed": False, **told} if told else None
 
 

@@ -22,7 +22,7 @@ from ._variables_data import AMD_ROLES, NODE_ROLES
 
 ALL = "100%"
 # Actions of tasks that fail before anything was changed: a value or the plan is refused.
-_REFUSING = ("fail", "validate_argument_spec")
+_REFUSING = ("fail", "fleet_fail", "validate_argument_spec")
 # Of a host whose tasks were ended by the failure of another one.
 _OF_ANOTHER = "that another host failed in"
 _ENDED = (

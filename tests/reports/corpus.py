@@ -29,7 +29,7 @@ ORIGINS = (
 )
 _KEYS = {
     *("source", "date", "situation", "text", "input", "facts", "expect", "never", "why"),
-    "made",
+    *("made", "estimated"),
 }
 _EXPECTED = {"codes", "severity", "confidence", "says", "nothing", "new_codes", "open"}
 

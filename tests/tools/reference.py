@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from plugins.module_utils._diagnosis.data import CAUSES
+from plugins.module_utils._diagnosis.data import CAUSES, SWITCH_AND, SWITCH_THEN
 from plugins.module_utils._diagnosis.types import LAYERS
 from plugins.module_utils._known_faults.rules.tables import FAILURES, SUCCESSES
 from plugins.plugin_utils._variables_data import PLAYBOOK_VARIABLES, with_keys
@@ -192,7 +192,7 @@ def _section(entry: Entry) -> str:
     parts = {"Message": _example(entry.code), "Next step": _cell(entry.next_step)}
     if cause:
         fix = cause.fix.replace("{{", "{").replace("}}", "}").replace("{reboot}", "a reboot")
-        fix = fix.replace("{limit}", "{host}")
+        fix = fix.replace("{limit}", "{host}").replace(SWITCH_THEN, "").replace(SWITCH_AND, "")
         parts["Fix"] = f"`{fix}`" if fix else ""
         parts["Layer"] = "; explained by ".join(
             filter(None, (cause.layer, _because(cause.because)))

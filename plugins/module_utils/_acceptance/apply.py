@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import InputError
@@ -60,6 +60,7 @@ class Test:
     minutes: int
     thresholds: Mapping[str, float]
     gpus: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -202,8 +203,8 @@ def _judge(test: Test, ended: Ended, text: str) -> ProgramResult:
             gpus=test.gpus,
         )
     if test.test == NVBANDWIDTH:
-        return read_bandwidth(text, ended.rc, ended.stderr, test.thresholds, test.gpus)
-    return read_burn(text, ended.rc, ended.stderr, test.gpus)
+        return read_bandwidth(text, ended.rc, ended.stderr, test.thresholds, test.gpus, test.facts)
+    return read_burn(text, ended.rc, ended.stderr, test.gpus, test.facts)
 
 
 def _timed_out(test: Test, ended: Ended, text: str) -> Finding:

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from .._core.finding import ERROR, Finding
 from .._known_faults.documents.gpu_burn import LOOK, not_run, read_document
+from .._known_faults.predicates import Facts
 from .causes import with_causes
 from .types import ProgramResult
 
 
-def read_burn(text: str, rc: int | None, errors: str, expected: int) -> ProgramResult:
+def read_burn(
+    text: str, rc: int | None, errors: str, expected: int, facts: Facts | None = None
+) -> ProgramResult:
     """Return what is wrong with each GPU, and with the run.
 
     :param text: the end of the standard output.
     :param rc: the exit status; None for a program that was ended.
     :param expected: how many GPUs the node has.
+    :param facts: what of the node's facts decides between causes.
     """
     burn = read_document(text, errors)
     if not burn.ran:
         ended = not_run(burn, f" and {_how(rc)}")
-        return ProgramResult(judged=tuple(with_causes(ended, text, errors)))
+        return ProgramResult(judged=tuple(with_causes(ended, text, errors, facts=facts)))
     judged = list(burn.judged)
     wanted = max(expected, burn.counted)
     if burn.complete < wanted:

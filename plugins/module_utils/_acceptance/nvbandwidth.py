@@ -23,6 +23,7 @@ from .._known_faults.documents.nvbandwidth import (
     reported,
     unmeasured,
 )
+from .._known_faults.predicates import Facts
 from .causes import with_causes
 from .data import BANDWIDTH_TESTS, BELOW_TWINS, FEWEST_TWINS, PAIRS
 from .types import ProgramResult
@@ -35,7 +36,12 @@ _STEP = (
 
 
 def read_bandwidth(
-    text: str, rc: int | None, errors: str, limits: Mapping[str, float], gpus: int = 0
+    text: str,
+    rc: int | None,
+    errors: str,
+    limits: Mapping[str, float],
+    gpus: int = 0,
+    facts: Facts | None = None,
 ) -> ProgramResult:
     """Return the bandwidth of each GPU, and those that are below their limits.
 
@@ -44,13 +50,14 @@ def read_bandwidth(
     :param errors: standard error.
     :param limits: GB/s by the keys of ``BANDWIDTH_TESTS``; what has none is not judged.
     :param gpus: how many GPUs the node has; 0 if that is not known.
+    :param facts: what of the node's facts decides between causes.
     """
     run = read_document(text, errors)
     if not run.cases:
         said = run.error or errors or text
         if run.wrong:
             return ProgramResult((run.wrong,))
-        return ProgramResult(tuple(with_causes(_not_run(rc, said), text, errors)))
+        return ProgramResult(tuple(with_causes(_not_run(rc, said), text, errors, facts=facts)))
     judged = [run.wrong] if run.wrong else [reported(run.error)] if run.error else []
     values: dict[str, Mapping[str, float]] = {}
     skipped = []

@@ -96,7 +96,7 @@ def read_test(given: Mapping[str, Any]) -> dict[str, Any]:
     if not 1 <= given["diag_level"] <= 4:
         raise wrong_value("diag_level", "a number from 1 to 4", given["diag_level"])
     limits = read_thresholds(given["thresholds"])
-    names = ("test", "program", "timeout", "diag_level", "minutes", "gpus")
+    names = ("test", "program", "timeout", "diag_level", "minutes", "gpus", "facts")
     return {
         **{name: given[name] for name in names},
         "thresholds": {name: value for name, value in limits.items() if value is not None},

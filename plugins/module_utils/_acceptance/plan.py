@@ -12,6 +12,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._core.printable import printable
+from .._known_faults.predicates import deciding
 from .data import (
     BANDWIDTH_SECONDS,
     BURN_SECONDS,
@@ -251,6 +252,7 @@ def _tests(request: Request, host: Host) -> tuple[list[dict[str, Any]], tuple[st
                 "timeout": request.timeout or _seconds(request, tool),
                 "thresholds": _limits(request, host.facts),
                 "gpus": len(devices(host.facts)),
+                "facts": deciding(host.facts),
             }
         )
     return tests, tuple(missing)

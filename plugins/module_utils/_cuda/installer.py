@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-import re
-
 from .._core.errors import KubegpuError
 from .._host.temporary import UNPACKED
+from .._known_faults.answers import complaints
 from .._known_faults.rules.compilers import INSTALLER_FULL
 from .known import failed
 
@@ -22,7 +21,7 @@ def explain_installer(version: str, path: str, output: str, log: str) -> Kubegpu
     """
     text = f"{output}\n{log}"
     lines = [line for line in text.splitlines() if line.strip()]
-    relevant = [line for line in lines if re.search(r"error|fail|no space|not enough", line, re.I)]
+    relevant = complaints(text)
     # Its lines do not say whose they are.
     if INSTALLER_FULL in failed("\n".join(f"cuda-installer: {line[-180:]}" for line in lines)):
         return KubegpuError(

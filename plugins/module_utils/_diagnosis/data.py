@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .._core.commands import playbook
 from .types import (
     BUS,
     GPU,
@@ -31,13 +32,16 @@ from .types import (
     Rule,
 )
 
-_SITE = "ansible-playbook kubegpu.nodes.site --limit {limit}"
+_SITE = f"{playbook('site')} --limit {{limit}}"
 _DRIVER = f"{_SITE} --tags driver"
-#: The command in the fix of what the role of the driver fixes.
-DRIVER_RUN = _DRIVER
+#: Where a fix that the role of the driver does begins: in front of its command, or of its
+#: variables. A variable of the host that lets the role do nothing comes there (``fixes.Fix``).
+SWITCH_THEN, SWITCH_AND = "{switch_then}", "{switch_and}"
+_RUN = f"{SWITCH_THEN}{_DRIVER}"
 _TOOLKIT = f"{_SITE} --tags toolkit,runtime"
 # A driver that somebody else installed is kept as it is unless it is requested.
-_OWN_DRIVER = f"nvidia_driver_branch, then: {_DRIVER}"
+_OWN_DRIVER = f"{SWITCH_AND}nvidia_driver_branch, then: {_DRIVER}"
+_OR_BRANCH = f"or {SWITCH_AND}nvidia_driver_branch and: {_DRIVER}"
 # Packages that are installed are not installed again.
 _TOOLKIT_AGAIN = (
     "reinstall nvidia-container-toolkit, nvidia-container-toolkit-base and "
@@ -49,8 +53,8 @@ _DEFAULT = (
     f"then: {_TOOLKIT}"
 )
 _NEW_CDI = "nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml"
-_LABELS = "ansible-playbook kubegpu.nodes.site --tags labels"
-_PLUGIN = "ansible-playbook kubegpu.nodes.site --tags device_plugin"
+_LABELS = f"{playbook('site')} --tags labels"
+_PLUGIN = f"{playbook('site')} --tags device_plugin"
 #: Stands for the command by which a node is rebooted, in a cluster after a drain.
 REBOOT = "{reboot}"
 _RESTART_POD = "kubectl --namespace {namespace} delete pod {name}"
@@ -116,40 +120,39 @@ _OF_MODULE = (
     Rule(
         "vgpu_driver_incompatible",
         MODULE,
-        fix="nvidia_driver_source: runfile, nvidia_driver_runfile: {{url: ..., checksum: ...}} "
-        f"(docs/driver.md, vGPU), then: {_DRIVER}",
+        fix=f"{SWITCH_AND}nvidia_driver_source: runfile, nvidia_driver_runfile: {{{{url: ..., "
+        f"checksum: ...}}}} (docs/driver.md, vGPU), then: {_DRIVER}",
     ),
     Rule(
         "grid_driver_on_whole_gpu",
         MODULE,
-        fix=f"nvidia_driver_source: nvidia, nvidia_driver_replace_source: true, then: {_DRIVER}",
+        fix=f"{SWITCH_AND}nvidia_driver_source: nvidia, nvidia_driver_replace_source: true, then: "
+        f"{_DRIVER}",
     ),
-    Rule(
-        "gpu_unsupported", MODULE, (BUS,), fix=f"nvidia_driver_branch, then: {_DRIVER}"
-    ),
+    Rule("gpu_unsupported", MODULE, (BUS,), fix=_OWN_DRIVER),
     Rule(
         "wrong_kernel_modules",
         MODULE,
-        fix=f"nvidia_driver_kernel_module: open or proprietary, then: {_DRIVER}",
+        fix=f"{SWITCH_AND}nvidia_driver_kernel_module: open or proprietary, then: {_DRIVER}",
     ),
     Rule("disk_full", MODULE, fix="free space (df -h / /var /boot /tmp), then run again"),
-    Rule("driver_missing", MODULE, fix=_DRIVER),
+    Rule("driver_missing", MODULE, fix=_RUN),
     Rule("secure_boot", MODULE, fix="docs/docsite/rst/guide_secure_boot.rst"),
     Rule("module_blocked", MODULE, ("driver_missing",)),
     Rule(
-        "nouveau_loaded", MODULE, ("driver_missing",), fix=f"{_DRIVER} && {REBOOT}"
+        "nouveau_loaded", MODULE, ("driver_missing",), fix=f"{_RUN} && {REBOOT}"
     ),
-    Rule("kernel_headers_missing", MODULE, fix=_DRIVER),
-    Rule("dkms_build_failed", MODULE, ("kernel_headers_missing", "disk_full"), fix=_DRIVER),
+    Rule("kernel_headers_missing", MODULE, fix=_RUN),
+    Rule("dkms_build_failed", MODULE, ("kernel_headers_missing", "disk_full"), fix=_RUN),
     Rule(
         "module_for_other_kernel", MODULE, ("kernel_headers_missing", "dkms_build_failed"),
-        fix=_DRIVER,
+        fix=_RUN,
     ),
     Rule(
         "module_missing",
         MODULE,
         ("driver_missing", "kernel_headers_missing", "dkms_build_failed"),
-        fix=_DRIVER,
+        fix=_RUN,
     ),
     Rule("modules_cannot_be_loaded_here", MODULE),
     Rule("upgraded_unattended", MODULE, fix=f"nvidia_driver_hold: true, then: {REBOOT}",
@@ -158,9 +161,9 @@ _OF_MODULE = (
     Rule("pending_reboot", MODULE, ("upgraded_unattended", "driver_library_mismatch"),
           fix=REBOOT),
     Rule("driver_in_use", MODULE, fix=REBOOT),
-    Rule("other_driver", MODULE, fix=f"nvidia_driver_version, then: {_DRIVER}"),
+    Rule("other_driver", MODULE, fix=f"{SWITCH_AND}nvidia_driver_version, then: {_DRIVER}"),
     Rule("gsp_firmware_failed", MODULE, (BUS,),
-          fix=f"another nvidia_driver_version, then: {_DRIVER}"),
+          fix=f"{SWITCH_AND}another nvidia_driver_version, then: {_DRIVER}"),
     Rule("drm_firmware_missing", MODULE, fix="install the distribution's firmware package"),
     Rule("drm_firmware_failed", MODULE, ("drm_firmware_missing",)),
     Rule("drm_gpu_not_supported", MODULE),
@@ -170,7 +173,7 @@ _OF_MODULE = (
         (BUS, "drm_firmware_missing", "drm_firmware_failed", "drm_gpu_not_supported"),
     ),
     Rule("module_not_loaded", MODULE, (BUS, MODULE)),
-    Rule("driver_not_loaded", MODULE, (BUS, MODULE), fix=_DRIVER),
+    Rule("driver_not_loaded", MODULE, (BUS, MODULE), fix=_RUN),
     Rule("drm_driver_not_loaded", MODULE, (BUS, MODULE), fix="modprobe {module}"),
     Rule("gpu_not_bound", MODULE, (BUS, MODULE)),
     Rule("device_nodes_missing", MODULE, (BUS, MODULE),
@@ -217,14 +220,15 @@ _OF_GPU = (
     Rule(
         "mixed_mig_driver_bug",
         GPU,
-        fix=f"nvidia_driver_branch, then: {_DRIVER}",
+        fix=_OWN_DRIVER,
         severity=WARNING,
         confidence=POSSIBLE,
     ),
     Rule("compute_mode", GPU, (BUS, MODULE), fix="nvidia-smi -c 0", confidence=LIKELY),
     Rule("persistence_off", GPU, (BUS, MODULE), severity=INFO,
           fix="systemctl enable --now nvidia-persistenced"),
-    Rule("vgpu_unlicensed", GPU, (BUS, MODULE), fix=f"nvidia_driver_licence, then: {_DRIVER}"),
+    Rule("vgpu_unlicensed", GPU, (BUS, MODULE),
+          fix=f"{SWITCH_AND}nvidia_driver_licence, then: {_DRIVER}"),
     Rule("vgpu_licence_expired", GPU, (BUS, MODULE), severity=WARNING, confidence=LIKELY,
           fix="systemctl restart nvidia-gridd"),
     Rule("hw_slowdown", GPU, (BUS,)),
@@ -234,6 +238,7 @@ _OF_GPU = (
     Rule("pcie_errors_corrected", GPU, (BUS,)),
     Rule("amd_ras_uncorrected", GPU, (BUS,), fix=REBOOT),
     Rule("drm_wedged", GPU, (BUS, MODULE), fix=REBOOT),
+    Rule("drm_resume_failed", GPU, (BUS, MODULE), fix=REBOOT),
     Rule("drm_reset_failed", GPU, (BUS, MODULE), fix=REBOOT),
     Rule("drm_ring_reset_failed", GPU, (BUS, MODULE), fix=REBOOT),
     Rule("kernel_driver_errors", GPU, (BUS, MODULE)),
@@ -247,6 +252,10 @@ _OF_GPU = (
     Rule("xid_again", GPU, (BUS, GPU)),
     Rule("xid_history", GPU, (BUS, GPU)),
     Rule("gpu_values_unreadable", GPU, (BUS, MODULE, GPU)),
+    Rule("nvlink_down", GPU, (BUS, MODULE, GPU), severity=WARNING, confidence=LIKELY),
+    Rule("gpu_test_failed", GPU, (BUS, MODULE, GPU), confidence=LIKELY),
+    Rule("kfd_not_opened", GPU, (BUS, MODULE, GPU), confidence=LIKELY),
+    Rule("gpu_mapping_failed", GPU, (BUS, MODULE, GPU), confidence=LIKELY),
 )  # fmt: skip
 
 _OF_NVML = (
@@ -361,7 +370,7 @@ _OF_PLUGIN = (
     Rule("out_of_memory", PLUGIN),
     Rule("default_runtime", PLUGIN, (), fix=_PLUGIN),
     Rule("plugin_without_gpu", PLUGIN),
-    Rule("plugin_without_driver", PLUGIN, _BELOW_NODE, fix=_DRIVER),
+    Rule("plugin_without_driver", PLUGIN, _BELOW_NODE, fix=_RUN),
     Rule("could_not_reach_nvml", PLUGIN, _BELOW_NODE, fix=_DEFAULT),
     Rule("plugin_gave_up", PLUGIN, _BELOW_PLUGIN, fix=_DEFAULT),
     Rule("mig_not_uniform", PLUGIN, _BELOW_PLUGIN,
@@ -390,10 +399,10 @@ _OF_POD = (
     Rule("gpu_request_differs", POD),
     Rule("gpu_not_offered", POD, _BELOW_POD),
     Rule("asks_too_many", POD),
-    Rule("held_by_upgrade", POD, fix="ansible-playbook kubegpu.nodes.upgrade "
+    Rule("held_by_upgrade", POD, fix=f"{playbook('upgrade')} "
           "-e gpu_upgrade_run={run} -e gpu_upgrade_release=true"),
-    Rule("held_by_acceptance", POD, fix="ansible-playbook kubegpu.nodes.accept"),
-    Rule("node_not_accepted", POD, fix="ansible-playbook kubegpu.nodes.accept"),
+    Rule("held_by_acceptance", POD, fix=playbook("accept")),
+    Rule("node_not_accepted", POD, fix=playbook("accept")),
     Rule("no_node_matches", POD, fix="kubectl uncordon {cordoned}"),
     Rule("not_scheduled", POD, confidence=LIKELY),
     Rule("all_taken", POD, severity=WARNING),
@@ -401,15 +410,13 @@ _OF_POD = (
     Rule("no_healthy_devices", POD, _BELOW_POD, fix=_RESTART_POD),
     Rule("taken_at_admission", POD, _BELOW_POD, fix=_RESTART_POD),
     Rule("allocation_failed", POD, _BELOW_POD, fix=_RESTART_POD),
-    Rule("unmet_requirement", POD, (MODULE,), fix=f"an older image, or nvidia_driver_branch "
-          f"and: {_DRIVER}"),
-    Rule("cuda_driver_insufficient", POD, (MODULE,), fix=f"an older image, or "
-          f"nvidia_driver_branch and: {_DRIVER}"),
-    Rule("ptx_toolchain", POD, fix=f"an older image, or nvidia_driver_branch and: {_DRIVER}"),
+    Rule("unmet_requirement", POD, (MODULE,), fix=f"an older image, {_OR_BRANCH}"),
+    Rule("cuda_driver_insufficient", POD, (MODULE,), fix=f"an older image, {_OR_BRANCH}"),
+    Rule("ptx_toolchain", POD, fix=f"an older image, {_OR_BRANCH}"),
     Rule("cuda_driver_mismatch", POD, (MODULE,), fix="an image without cuda-compat, or "
           "LD_LIBRARY_PATH without /usr/local/cuda/compat"),
-    Rule("forward_compatibility", POD, (MODULE,), fix=f"an image without cuda-compat, or "
-          f"nvidia_driver_branch and: {_DRIVER}"),
+    Rule("forward_compatibility", POD, (MODULE,),
+          fix=f"an image without cuda-compat, {_OR_BRANCH}"),
     Rule("no_kernel_image", POD),
     Rule("hsa_invalid_isa", POD),
     Rule("image_for_other_vendor", POD),

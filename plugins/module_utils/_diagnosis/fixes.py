@@ -11,8 +11,9 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .._core.commands import REBOOT as _REBOOT
 from .._core.finding import WORDS, Subject
-from .data import CAUSES, REBOOT
+from .data import CAUSES, REBOOT, SWITCH_AND, SWITCH_THEN
 
 #: The words that stand for names in a command for several hosts.
 _WORDS = {**WORDS, "limit": WORDS["host"], "cordoned": WORDS["node"]}
@@ -20,14 +21,18 @@ _WORDS = {**WORDS, "limit": WORDS["host"], "cordoned": WORDS["node"]}
 _UNKNOWN = {**_WORDS, "namespace": "NAMESPACE"}
 # Names that several hosts have in common, or that can be joined.
 _SHARED = frozenset({"limit", "vendor", "module", "run"})
-_REBOOT = "ansible {host} --become -m ansible.builtin.reboot"
+# The variable that has to change first, as the name ``switch``; empty without one.
+_SWITCHES = {SWITCH_THEN.strip("{}"): "{}: true, then: ", SWITCH_AND.strip("{}"): "{}: true, "}
 # A drain that fails, as for a disruption budget, has to stop the reboot.
 _DRAINED = f"kubectl drain {{node}} --ignore-daemonsets && {_REBOOT} && kubectl uncordon {{node}}"
 
 
 @dataclass(frozen=True)
 class Fix:
-    """A command with names in braces, and the names of one host or pod."""
+    """A command with names in braces, and the names of one host or pod.
+
+    The name ``switch`` is a variable that has to be true for it.
+    """
 
     template: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +41,7 @@ class Fix:
     def fields(self) -> list[str]:
         """The names in the command, in their order."""
         found = (name for _text, name, _spec, _conv in string.Formatter().parse(self.template))
-        return list(dict.fromkeys(name for name in found if name))
+        return list(dict.fromkeys(name for name in found if name and name not in _SWITCHES))
 
     def __str__(self) -> str:
         # Names come from nodes and clusters, and the command is copied to a shell.
@@ -51,7 +56,9 @@ class Fix:
 
     def _filled(self, words: Mapping[str, str]) -> str:
         quoted = {name: shlex.quote(one) for name, one in self.names.items() if one}
-        return self.template.format_map({**words, **quoted})
+        switch = self.names.get("switch", "")
+        first = {name: text.format(switch) if switch else "" for name, text in _SWITCHES.items()}
+        return self.template.format_map({**words, **quoted, **first})
 
 
 def find_fix(code: str, subject: Subject, names: Mapping[str, str], node: str = "") -> Fix:

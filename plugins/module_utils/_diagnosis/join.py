@@ -63,10 +63,8 @@ def roots_of(hosts: Sequence[Host], pods: Sequence[Object] = ()) -> list[Diagnos
     by_name = {host.name: host for host in hosts}
     found = find_roots(observe(hosts, pods), {host.name: host.node for host in hosts})
     return [
-        with_switch(one, by_name[one.subject.host].facts, by_name[one.subject.host].switches)
-        if one.subject.host in by_name
-        else one
-        for one in found
+        with_switch(one, host.facts, host.switches, host.node) if host else one
+        for one, host in ((one, by_name.get(one.subject.host)) for one in found)
     ]
 
 

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from .._core.finding import Finding
 from .._hardware.vendors import gpu_vendors
-from .data import CAUSES, DRIVER_RUN
+from .data import CAUSES, SWITCH_AND, SWITCH_THEN
+from .fixes import find_fix
 
 F = TypeVar("F", bound=Finding)
 #: Each variable with its default.
@@ -30,7 +31,6 @@ _LOAD = "nvidia_driver_load"
 _LOADS = frozenset({"driver_not_loaded", "module_not_loaded"})
 # What the role may mend, so that there is no fix to copy.
 _BY_ROLE = frozenset({"gpu_not_bound", "module_not_loaded"})
-_OR_BRANCH = "or nvidia_driver_branch"
 
 
 def switched_off(
@@ -53,13 +53,18 @@ def switched_off(
 def _runs(code: str) -> bool:
     """Return whether the role of the driver fixes a finding."""
     row = CAUSES.get(code)
-    return code in _BY_ROLE or (row is not None and DRIVER_RUN in row.fix)
+    fix = row.fix if row else ""
+    return code in _BY_ROLE or SWITCH_THEN in fix or SWITCH_AND in fix
 
 
-def with_switch(found: F, facts: Mapping[str, Any] | None, switches: Mapping[str, bool]) -> F:
+def with_switch(
+    found: F, facts: Mapping[str, Any] | None, switches: Mapping[str, bool], node: str = ""
+) -> F:
     """Return a finding whose fix and next step begin with the variable that has to change.
 
     The variable is the detail ``switch``, by which a step that has it is known.
+
+    :param node: the name of the host's node in the cluster; empty without one.
     """
     if not _runs(found.code):
         return found
@@ -75,8 +80,9 @@ def with_switch(found: F, facts: Mapping[str, Any] | None, switches: Mapping[str
     name = switched_off(found.code, facts, switches, found.details.get("vendor", ""))
     if not name or _is_of(facts, "intel"):
         return found
-    fix = switch_on(name, found.fix) if found.fix else ""
-    return _begun(replace(found, fix=fix), "switch", name, reason(name))
+    begun = _begun(found, "switch", name, reason(name))
+    fix = find_fix(found.code, found.subject, begun.details, node) if found.fix else ""
+    return replace(begun, fix=str(fix))
 
 
 def _begun(found: F, detail: str, value: str, sentence: str) -> F:
@@ -88,13 +94,6 @@ def _begun(found: F, detail: str, value: str, sentence: str) -> F:
     template = f"{general} {found.template}" if found.template else ""
     step = f"{sentence} {found.next_step}"
     return replace(found, next_step=step, template=template, details=names)
-
-
-def switch_on(name: str, fix: str) -> str:
-    """Return a fix with the variable that has to change for it."""
-    if _OR_BRANCH in fix:
-        return fix.replace(_OR_BRANCH, f"or {name}: true, nvidia_driver_branch")
-    return f"{name}: true, {fix}" if fix.startswith("nvidia_") else f"{name}: true, then: {fix}"
 
 
 def reason(name: str) -> str:

@@ -86,7 +86,7 @@ def _plan(node: Mapping[str, Any], request: Request) -> Plan:
     if foreign:
         return Plan(reasons=(foreign.cause,), warnings=(foreign.message,))
     image = immutable(node["os"], MONITORING)
-    if image and not keeps_etc(node["os"]) and node["exporter"]["method"] is None:
+    if image and not keeps_etc(node["os"]) and not node["exporter"]["method"]:
         raise image
     _check(node, request, method)
     gpus, lost = wanted_gpus(node, request)

@@ -23,7 +23,8 @@ INFOROM_CORRUPT = 14
 ERRORS = "errors"
 # In the place of a handle or of a value. After other errors nothing that follows would be right.
 _BROKEN = ("GPU is lost", "GPU requires reset")
-_NO_HANDLE = (*_BROKEN, "Unknown Error")
+# NVML_ERROR_GPU_IS_LOST, NVML_ERROR_RESET_REQUIRED and NVML_ERROR_UNKNOWN.
+_NO_HANDLE = (15, 16, 999)
 _MIB = 1024 * 1024
 _NOT = frozenset({"", "N/A", "[N/A]", "None", "Not Supported", "Unknown Error", "Requested"})
 _MAX_MIG = 16
@@ -78,10 +79,9 @@ def _nvml_handles(nvml: Any) -> tuple[list[Any], list[str]]:
         try:
             handles.append(nvml.nvmlDeviceGetHandleByIndex(index))
         except nvml.NVMLError as error:
-            text = str(error)[:_MOST_TEXT]
-            if len(errors) + 1 == count or not any(one in text for one in _NO_HANDLE):
+            if len(errors) + 1 == count or getattr(error, "value", None) not in _NO_HANDLE:
                 raise
-            errors.append(f"NVML, GPU of index {index}: {text}")
+            errors.append(f"NVML, GPU of index {index}: {str(error)[:_MOST_TEXT]}")
     return handles, errors
 
 

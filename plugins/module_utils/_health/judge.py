@@ -25,7 +25,7 @@ from .._known_faults.documents.nvidia_smi_judge import (
     judge_thresholds,
 )
 from .._known_faults.explain import explain
-from .._known_faults.predicates import partial
+from .._known_faults.predicates import Facts, partial
 from .._known_faults.rules.xids_data import ERROR, INFO, WARNING
 from .judge_events import other_events
 from .judge_log import judge_switches, judge_xids, worst
@@ -63,6 +63,7 @@ _WHY_NOT_STARTED = (
 
 def judge(node: Node, request: Request) -> list[Judged]:
     """Return the findings, the worst first; the order of what was read does not matter."""
+    facts = _known(node)
     found = [
         *_smi_findings(node),
         *_blocked(node),
@@ -72,9 +73,9 @@ def judge(node: Node, request: Request) -> list[Judged]:
             for gpu in node.smi.gpus
             for one in (*judge_gpu(gpu, request.thresholds), *judge_licence(gpu, node.now))
         ),
-        *judge_xids(node.events, request.xids),
-        *judge_switches(node.events),
-        *other_events(node, {gpu.address for gpu in _of_nvidia(node)}),
+        *judge_xids(node.events, request.xids, facts),
+        *judge_switches(node.events, facts),
+        *other_events(node, {gpu.address for gpu in _of_nvidia(node)}, facts),
     ]
     return sorted(_merged(_without_consequences(found)), key=_place)
 
@@ -192,6 +193,11 @@ def _facts(node: Node) -> list[dict[str, Any]]:
     return [{"vendor": gpu.vendor, "kernel_driver": gpu.kernel_driver} for gpu in node.gpus]
 
 
+def _known(node: Node) -> Facts:
+    """Return what was read of the node, as the part of its facts that explanations ask for."""
+    return {**partial(node.smi.driver, _facts(node)), "blocked_modules": node.blocked}
+
+
 def _not_counted(address: str, count: int, wanted: int) -> Judged:
     return judged(
         Finding(
@@ -223,7 +229,7 @@ def _status(node: Node) -> list[Judged]:
     if smi.status == ANSWERED and smi.rc == 0 and not smi.text:
         return []
     status = f"nvidia-smi -q -x ended with status {smi.rc}"
-    facts = partial(smi.driver)
+    facts = _known(node)
     known = (explain(smi.text, facts) if smi.text else []) or explain(status, facts)
     if known:
         evidence = f"{status}: {smi.text}" if smi.text else status

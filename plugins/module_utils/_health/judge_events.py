@@ -12,15 +12,17 @@ from dataclasses import replace
 from .._core.finding import Finding
 from .._known_faults.drm_events import STARTS, uncovered_codes
 from .._known_faults.explain import explain
+from .._known_faults.predicates import Facts
 from .._known_faults.rules.xids_data import INFO, WARNING
 from .judge_log import describe
 from .types import ANSWERED, Event, Judged, Node, PciGpu, Seen, judged
 
 
-def other_events(node: Node, nvidia: Collection[str]) -> list[Judged]:
+def other_events(node: Node, nvidia: Collection[str], facts: Facts) -> list[Judged]:
     """Return the findings of the other lines of the present boot.
 
     :param nvidia: the addresses of the GPUs that NVIDIA's driver is to have.
+    :param facts: what is known of the node, as in its facts.
     """
     found = []
     answered = {gpu.address for gpu in node.smi.gpus}
@@ -30,12 +32,12 @@ def other_events(node: Node, nvidia: Collection[str]) -> list[Judged]:
             continue
         if event.kind == "driver":
             works = event.address in answered if event.address else all_answer
-            found.append(_driver_event(event, works))
+            found.append(_driver_event(event, works, facts))
         elif event.kind == "mismatch":
-            found.append(_mismatch(event, node.smi.status))
+            found.append(_mismatch(event, node.smi.status, facts))
         elif event.kind == "hung_task":
             found.append(_hung_task(event))
-    return [*found, *_kernel_drivers(node)]
+    return [*found, *_kernel_drivers(node, facts)]
 
 
 def _of_event(finding: Finding, severity: str, event: Event) -> Judged:
@@ -43,21 +45,21 @@ def _of_event(finding: Finding, severity: str, event: Event) -> Judged:
     return judged(replace(finding, evidence=describe(event)), severity, event.address, seen)
 
 
-def _named(event: Event) -> Finding:
-    """Return the finding of the code by which the event was counted."""
+def _named(event: Event, facts: Facts) -> Finding:
+    """Return the finding of the code by which the event was counted, if the facts allow it."""
     otherwise = Finding(
         event.variant,
         f"The kernel's log has a message of the driver of GPU {event.address}.",
         next_step="Check the message in dmesg.",
         severity=WARNING,
     )
-    found = explain(event.sample)
-    return next((one for one in found if one.code == event.variant), otherwise)
+    found = [*explain(event.sample, facts), otherwise]
+    return next((one for one in found if one.code == event.variant), found[0])
 
 
-def _driver_event(event: Event, works: bool) -> Judged:
+def _driver_event(event: Event, works: bool, facts: Facts) -> Judged:
     """Return what NVIDIA's driver said of a GPU; a failed start is over if it answers now."""
-    finding = _named(event)
+    finding = _named(event, facts)
     remains = finding.code == "driver_oops" or (
         finding.code == "gpu_needs_reset" and not event.address
     )
@@ -65,9 +67,9 @@ def _driver_event(event: Event, works: bool) -> Judged:
     return _of_event(finding, severity, event)
 
 
-def _mismatch(event: Event, status: str) -> Judged:
+def _mismatch(event: Event, status: str, facts: Facts) -> Judged:
     seen = {"driver_agrees": status == ANSWERED, "module_of_disk_loaded": False}
-    (finding,) = explain("NVRM: API mismatch", seen=seen)[:1]
+    (finding,) = explain("NVRM: API mismatch", facts, seen=seen)[:1]
     if status == ANSWERED:
         who = f" ({', '.join(event.programs)})" if event.programs else ""
         finding = replace(
@@ -92,7 +94,7 @@ def _hung_task(event: Event) -> Judged:
     return _of_event(finding, WARNING, event)
 
 
-def _kernel_drivers(node: Node) -> list[Judged]:
+def _kernel_drivers(node: Node, facts: Facts) -> list[Judged]:
     """Return what the drivers of AMD and Intel said of their GPUs since boot."""
     gpus = {gpu.address: gpu for gpu in node.gpus if gpu.vendor != "nvidia"}
     events = [event for event in node.events if event.kind == "kernel_driver" and event.boot == 0]
@@ -101,7 +103,7 @@ def _kernel_drivers(node: Node) -> list[Judged]:
         codes.setdefault(_gpu_of(event, gpus), set()).add(event.variant)
     told = {address: uncovered_codes(of_gpu) for address, of_gpu in codes.items()}
     return [
-        _kernel_driver(replace(event, address=_gpu_of(event, gpus)), gpus)
+        _kernel_driver(replace(event, address=_gpu_of(event, gpus)), gpus, facts)
         for event in events
         if _gpu_of(event, gpus) in gpus and event.variant in told[_gpu_of(event, gpus)]
     ]
@@ -112,8 +114,8 @@ def _gpu_of(event: Event, gpus: Mapping[str, PciGpu]) -> str:
     return next(iter(gpus)) if not event.address and len(gpus) == 1 else event.address
 
 
-def _kernel_driver(event: Event, gpus: Mapping[str, PciGpu]) -> Judged:
-    finding = _named(event)
+def _kernel_driver(event: Event, gpus: Mapping[str, PciGpu], facts: Facts) -> Judged:
+    finding = _named(event, facts)
     severity = finding.severity
     if event.variant in STARTS and gpus[event.address].kernel_driver:
         # The driver serves the GPU anyway, without a part of its functions.

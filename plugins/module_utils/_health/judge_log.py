@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from .._core.finding import Finding
 from .._known_faults.explain import explain
+from .._known_faults.predicates import Facts
 from .._known_faults.rules.nvidia_smi import RECOVERY_ACTIONS
 from .._known_faults.rules.xids_data import (
     ERROR,
@@ -41,14 +42,19 @@ def worst(severities: Sequence[str]) -> str:
     return min(severities, key=_ORDER.index)
 
 
-def judge_xids(events: Sequence[Event], table: Mapping[int, Xid] = XIDS) -> list[Judged]:
-    """Return the findings of all Xids."""
+def judge_xids(
+    events: Sequence[Event], table: Mapping[int, Xid] = XIDS, facts: Facts | None = None
+) -> list[Judged]:
+    """Return the findings of all Xids.
+
+    :param facts: what is known of the node, as in its facts.
+    """
     found: list[Judged] = []
     xids = [event for event in events if event.kind == "xid"]
     for address in sorted({event.address for event in xids}):
         of_gpu = [event for event in xids if event.address == address]
         now, past = _split(of_gpu)
-        found += _present(now, table)
+        found += _present(now, table, facts)
         found += _history(past, now, table)
     return found
 
@@ -70,7 +76,9 @@ def _split(events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
     return now, [event for event in events if event not in now]
 
 
-def _present(events: Sequence[Event], table: Mapping[int, Xid]) -> list[Judged]:
+def _present(
+    events: Sequence[Event], table: Mapping[int, Xid], facts: Facts | None
+) -> list[Judged]:
     """Return the findings of the events of one GPU that are a fault now."""
     rows = {event: in_line(event.number, event.sample, table) for event in events}
     leaders = [event for event in events if not _follows(rows[event])]
@@ -79,7 +87,7 @@ def _present(events: Sequence[Event], table: Mapping[int, Xid]) -> list[Judged]:
         leader = _leader(event, leaders, rows) if _follows(rows[event]) else None
         # What belongs to another Xid is its evidence, but for a fault of its own.
         if leader is None or rows[event].severity == ERROR:
-            found.append(_judged(event, rows[event]))
+            found.append(_judged(event, rows[event], facts))
     recovery = next(
         (
             event
@@ -118,14 +126,14 @@ def _leader(event: Event, leaders: Sequence[Event], rows: Mapping[Event, Xid]) -
     return min(before, key=lambda one: (_ORDER.index(rows[one].severity), one.number), default=None)
 
 
-def _judged(event: Event, row: Xid) -> Judged:
+def _judged(event: Event, row: Xid, facts: Facts | None) -> Judged:
     severity = row.severity
     otherwise = Finding(
         "xid",
         f"GPU {event.address}: {row.meaning} (Xid {event.number}).",
         next_step=row.next_step,
     )
-    finding = next(iter(explain(event.sample)), otherwise)
+    finding = next(iter(explain(event.sample, facts)), otherwise)
     if row != in_line(event.number, event.sample):
         # The user's entry.
         finding = replace(finding, next_step=row.next_step)
@@ -209,13 +217,13 @@ def _history(past: Sequence[Event], now: Sequence[Event], table: Mapping[int, Xi
     return found
 
 
-def judge_switches(events: Sequence[Event]) -> list[Judged]:
+def judge_switches(events: Sequence[Event], facts: Facts | None = None) -> list[Judged]:
     """Return the findings of NVSwitches (SXid) since boot."""
     found = []
     for event in events:
         if event.kind != "sxid" or event.boot != 0:
             continue
-        finding = explain(event.sample)[0]
+        finding = explain(event.sample, facts)[0]
         found.append(
             judged(
                 replace(finding, evidence=describe(event)),

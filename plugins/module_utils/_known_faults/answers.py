@@ -22,6 +22,12 @@ _UNHEALTHY = (
     re.compile(r"marked unhealthy", re.IGNORECASE),
 )
 _IN_USE = ("In use", "being used by")
+# nvidia-smi ends its output with them, also after a failed change.
+_NO_EVIDENCE = ("All done", "Reboot the system or try")
+# dnf and the installer of CUDA mark no line as an error.
+_COMPLAINT = re.compile(r"error|fail|ignoring repositories|cannot|no space|not enough", re.I)
+# dnf without a yes ends with a failure.
+_DECLINED = re.compile(r"Operation aborted(?: by the user)?\.")
 _NO_SMI = re.compile(r"nvidia-smi\W*: (?:executable file not found|no such file)")
 # Slurm's own reasons, which replace another one when a node is rebooted.
 _BY_SLURM = ("Node unexpectedly rebooted", "Not responding")
@@ -82,6 +88,23 @@ def why_unhealthy(log: str) -> str:
 def is_in_use(output: str) -> bool:
     """Return whether nvidia-smi says that a program or a module uses the GPU or the instance."""
     return any(words in output for words in _IN_USE)
+
+
+def said_by_smi(output: str) -> list[str]:
+    """Return the lines of nvidia-smi that say what it did, or why it did not."""
+    lines = (line.strip() for line in output.splitlines())
+    return [line for line in lines if line and not line.startswith(_NO_EVIDENCE)]
+
+
+def complaints(output: str) -> list[str]:
+    """Return the lines about a failure, of a program that does not mark them."""
+    lines = (line.strip() for line in output.splitlines())
+    return [line for line in lines if _COMPLAINT.search(line)]
+
+
+def is_declined(output: str) -> bool:
+    """Return whether dnf ended because nobody said yes to its transaction."""
+    return _DECLINED.search(output) is not None
 
 
 def has_no_smi(text: str) -> bool:

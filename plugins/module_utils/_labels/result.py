@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.errors import InputError, KubegpuError
+from .._core.failure import parts
 from .._kube.errors import KubeError
 from .match_hosts import Match
 from .types import Conflict
@@ -56,6 +57,7 @@ class Result:
             ],
             "errors": {name: error.cause for name, error in self.errors.items()},
             "refused": {key: str(error) for key, error in self.refused.items()},
+            "refusals": {key: [parts(error)] for key, error in self.refused.items()},
             "feature_discovery": self.feature_discovery,
             "left_to_feature_discovery": self.left_out,
             "requests": {"list": 0, "patch": 0, **requests},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .._core.errors import KubegpuError
-from .._known_faults.answers import is_in_use
+from .._known_faults.answers import is_in_use, said_by_smi
 from .layout import Instance, Layout, counted
 from .plan import needs_reset
 from .reset import Resetter, last_line
@@ -83,10 +83,9 @@ def _sorted(layout: Layout) -> Layout:
 
 
 def _failed(gpu: Gpu, cause: str, output: str) -> KubegpuError:
-    known = [line for line in output.splitlines() if "All done" not in line and line.strip()]
     return KubegpuError(
         f"{gpu.title} ({gpu.address}): {cause}.",
-        evidence="\n".join(known[-5:]),
+        evidence="\n".join(said_by_smi(output)[-5:]),
         next_step="A program uses the GPU or the instance: nvidia-smi, and fuser -v /dev/nvidia*, "
         "show which."
         if is_in_use(output)

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 
 from .._host.command import Runner
 from .._host.reader import NodeReader
-from .._known_faults.answers import is_in_use
+from .._known_faults.answers import is_in_use, said_by_smi
 from .smi import NvidiaSmi
 from .types import Gpu
 
 _DRM = "nvidia_drm"
 _USERS = f"/sys/module/{_DRM}/refcnt"
-# nvidia-smi says it after a failed change of the mode, also where no reset is possible.
-_ADVICE = ("All done.", "Reboot the system or try")
 
 
 @dataclass(frozen=True)
@@ -62,5 +60,4 @@ class Resetter:
 
 def last_line(output: str) -> str:
     """Return the last line that says why a mode is pending; empty if none does."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return next((line for line in reversed(lines) if not line.startswith(_ADVICE)), "")
+    return (said_by_smi(output) or [""])[-1]

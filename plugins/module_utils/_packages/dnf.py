@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .._host.command import Result, Runner
+from .._known_faults.answers import complaints, is_declined
 from . import rpm as _rpm
 from . import streams as _streams
 from .failures import is_locked
@@ -43,7 +44,6 @@ _REMOVES = ("removing",)
 _REPLACES = re.compile(
     r"\s+replacing\s+(?P<name>\S+?)(?:\.|\s+)(?:noarch|x86_64|aarch64|i\d86)\s+\S+"
 )
-_COMPLAINT = re.compile(r"error|fail|ignoring repositories|cannot", re.IGNORECASE)
 # Packages of modules that are not enabled are offered, too.
 _ALL_STREAMS = "--setopt=*.module_hotfixes=1"
 _EXCLUDES = (
@@ -51,7 +51,6 @@ _EXCLUDES = (
     "grep -EHs '^[[:space:]]*exclude(pkgs)?[[:space:]]*=' "
     "/etc/dnf/dnf.conf /etc/yum.repos.d/*.repo",
 )
-_DONE = re.compile(r"Operation aborted(?: by the user)?\.")
 
 
 class Dnf(_rpm.RpmManager):
@@ -124,8 +123,7 @@ class Dnf(_rpm.RpmManager):
         return (self.program, "-y", "--refresh", _TOLERANT, *self._options, "makecache")
 
     def refresh_errors(self, answer: Result) -> str:
-        lines = [line.strip() for line in answer.stderr.splitlines() if _COMPLAINT.search(line)]
-        return "\n".join(lines) or ("" if answer.ok else answer.last_output())
+        return "\n".join(complaints(answer.stderr)) or ("" if answer.ok else answer.last_output())
 
     def isolated(self, folder: str) -> Isolated:
         return Isolated(type(self)(self.run, (f"--setopt=cachedir={folder}",), self._streams))
@@ -172,7 +170,7 @@ class Dnf(_rpm.RpmManager):
             timeout=300,
         )
         words = f"{answer.stdout}\n{answer.stderr}"
-        done = answer.ok or ("Transaction Summary" in words and bool(_DONE.search(words)))
+        done = answer.ok or ("Transaction Summary" in words and is_declined(words))
         removed, incoming = parse_transaction(answer.stdout, (*install, *remove))
         return Simulation(
             Result(0 if done else answer.rc, answer.stdout, answer.stderr), removed, incoming

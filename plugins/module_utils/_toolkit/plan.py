@@ -17,7 +17,7 @@ from .._core.steps import Step
 from .._core.versions import package_numbers
 from .._crio.plan import RUNTIMES_SETTING
 from .._distro.data import best_effort
-from .._distro.images import TOOLKIT, immutable, keeps_etc, system_title
+from .._distro.images import RUNTIMES, TOOLKIT, immutable, loses_settings, system_title
 from .._distro.support import unsupported
 from .._distro.upstream import pinned_before
 from .._nvidia.toolkit import (
@@ -117,8 +117,9 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     software = (repository_step, obsolete_step, *package_steps)
     steps = (*software, *config_steps, cdi_step, *runtimes.steps)
     planned = tuple(step for step in steps if step is not None)
-    if image and planned and not keeps_etc(node["os"]):
-        return _refused(image)
+    lost = loses_settings(node["os"], RUNTIMES)
+    if lost and planned:
+        return _refused(lost)
     notes = (
         *(_about_system(node["os"]) if changes or repository_step else ()),
         *(f"{_SETTINGS}: {text}" for text in unknown(request.settings, release_of(version))),

@@ -20,7 +20,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes imp
     find_fix,
     fix_of_hosts,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import switch_on
 
 from .types import Action
 
@@ -47,10 +46,7 @@ def _fix(one: Finding, node: str) -> Fix:
     if not one.confidence or not one.fix:
         return plain
     found = find_fix(one.code, one.subject, one.details, node)
-    switch = one.details.get("switch", "")
-    if not found.template:
-        return plain
-    return Fix(switch_on(switch, found.template), found.names) if switch else found
+    return found if found.template else plain
 
 
 def _place(action: Action) -> tuple[int, int, str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.commands import playbook
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
     ERROR,
     INFO,
@@ -29,8 +30,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types impor
 from .texts import mapping, sequence, text, texts
 from .types import FAILED, Object, Source
 
-_UPGRADE = "ansible-playbook kubegpu.nodes.upgrade"
-_ACCEPT = "ansible-playbook kubegpu.nodes.accept"
+_UPGRADE = playbook("upgrade")
+_ACCEPT = playbook("accept")
 #: Outcomes of an acceptance that say nothing of the GPUs. A lost connection is none of them: the
 #: tests may have begun, and the node may be out of service.
 _UNTESTED = (BLOCKED, REFUSED, NOT_STARTED)

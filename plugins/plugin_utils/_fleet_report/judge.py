@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.commands import playbook
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import (
     ERROR,
     INFO,
@@ -43,7 +44,7 @@ from .types import (
     Source,
 )
 
-_SITE = "ansible-playbook kubegpu.nodes.site"
+_SITE = playbook("site")
 #: Of a diagnosis that found nothing on a host of which not all was read.
 _PARTLY = "partly read"
 

@@ -60,13 +60,14 @@ def failure(part):
     }  # fmt: skip
     known = {"__nvidia_device_plugin_waited": waited, "inventory_hostname": "gpu1"}
     assert value("__nvidia_device_plugin_missing", **known)["node"] == "n1"
-    return template(task["ansible.builtin.fail"]["msg"], **known)
+    (found,) = template(task["kubegpu.nodes.fleet_fail"]["findings"], **known)
+    return found
 
 
 @pytest.mark.parametrize("part", ["device_plugin", "feature_discovery"])
 def test_a_node_fails_with_the_words_of_the_pod_that_does(part):
-    text = failure(part)
-    assert "The cause.\nSeen: The evidence\nNext step: The step.\n" in text
-    assert text.rstrip().endswith(f"The pod's last lines:\nthe words of {part}")
+    found = failure(part)
+    assert found["cause"].endswith("The cause.") and found["next_step"] == "The step."
+    assert found["evidence"] == f"The evidence\nThe pod's last lines:\nthe words of {part}"
     # Of feature discovery the number of GPUs says nothing: the node offers them.
-    assert ("expected is" in text) == (part == "device_plugin")
+    assert ("expected is" in found["cause"]) == (part == "device_plugin")

@@ -15,7 +15,7 @@ from tests.unit.fixtures.node_facts import node
 
 TASKS = Path(__file__).parents[3] / "roles" / "nvidia_container_toolkit" / "tasks"
 # Only look, or report.
-LOOKING = {"gpu_node_facts", "fleet_plan"}
+LOOKING = {"gpu_node_facts", "fleet_fail", "fleet_plan"}
 
 
 def modules(tasks):

@@ -41,13 +41,15 @@ _START = (
         r"(?:amdgpu_device_ip_resume failed|PM: failed to (?:resume|restore|thaw)(?: async)?: "
         r"error)",
         _KERNEL,
-        "The machine was suspended, and the driver {driver} could not start the GPU {address} "
-        "again when it woke up: no program can use it until the driver starts it.",
+        "The machine, or the GPU {address} alone (runtime power management), was suspended, and "
+        "the driver {driver} could not start the GPU again: no program can use it until it does.",
         "Reboot the drained node. A node of a cluster is not to be suspended: systemctl mask "
-        "sleep.target suspend.target hibernate.target hybrid-sleep.target. On a workstation update "
-        "the BIOS, the kernel and linux-firmware.",
+        "sleep.target suspend.target hibernate.target hybrid-sleep.target. amdgpu.runpm=0 keeps "
+        "amdgpu from suspending the card alone. On a workstation update the BIOS, the kernel and "
+        "linux-firmware.",
         "amdgpu 0000:05:00.0: amdgpu: amdgpu_device_ip_resume failed (-22).",
-        f"{_LINUX}amdgpu_device.c; github.com/QubesOS/qubes-issues/issues/8142",
+        f"{_LINUX}amdgpu_device.c; github.com/QubesOS/qubes-issues/issues/8142; "
+        "github.com/ROCm/amdgpu/issues/183",
         READ,
         over=r"amdgpu ADDRESS: (?:amdgpu: )?GPU reset(?:\(\d{1,6}\))? succeeded",
         covers=(PROBE_FAILED, FIRMWARE_FAILED),
@@ -264,8 +266,8 @@ _RUNS = (
         "drm_ring_reset_failed",
         _CARD + r"(?:Ring (?P<ring>[\w.]{1,40}) reset failed|MES might be in unrecoverable state)",
         _KERNEL,
-        "A job on the GPU {address} hung, and the reset of its ring {ring} failed. The kernel "
-        "resets the whole card next; nothing in the text shows that it succeeded.",
+        "A job on the GPU {address} hung, and its ring {ring} or queue could not be reset. The "
+        "kernel resets the whole card next; nothing in the text shows that it succeeded.",
         "See whether 'GPU reset succeeded' follows (dmesg | grep 'GPU reset'). If not, drain the "
         "node and reboot it. " + _AGAIN,
         "amdgpu 0000:08:00.0: amdgpu: Ring gfx_0.0.0 reset failed",

@@ -209,4 +209,17 @@ CDI = (
         "containerd, CRI-O, the nvidia runtime",
         "cdi_newer_than_engine",
     ),
+    Rule(
+        "docker_cdi_off",
+        r"could not select device driver \W{0,4}cdi\W{1,4}with capabilities",
+        "Docker",
+        "Docker's daemon serves no CDI devices: they are not turned on in its configuration.",
+        'Set {{"features": {{"cdi": true}}}} in the daemon.json of this daemon (/etc/docker, for '
+        "Docker without root the folder docker of the user's configuration), and restart it. "
+        "docker info then names the folders of CDI specifications.",
+        'docker: Error response from daemon: could not select device driver "cdi" with '
+        "capabilities: [].",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/434",
+        "2026-11-28",
+    ),
 )

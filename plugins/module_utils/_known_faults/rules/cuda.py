@@ -107,6 +107,19 @@ CUDA = (
         "NVIDIA's CUDA runtime errors (209)",
     ),
     Rule(
+        "fabric_config_invalid",
+        r"fabric manager config file item:? {0,4}(?P<item>[A-Z_]{3,60}) has an invalid value",
+        "the log of NVIDIA's fabric manager",
+        "The fabric manager does not start: its configuration has a value of {item} that this "
+        "release does not take.",
+        "Compare /usr/share/nvidia/nvswitch/fabricmanager.cfg with the file that the package of "
+        "the same version brings (a copy of an older release keeps items that are gone, and a "
+        "path in it has to exist), then: systemctl restart nvidia-fabricmanager.",
+        "fabric manager config file item: FABRIC_NODE_CONFIG_FILE has an invalid value",
+        "github.com/siderolabs/extensions/issues/511",
+        "2026-11-28",
+    ),
+    Rule(
         "fabric_manager_version",
         r"interface version (?P<own>[\d.]+\d) do(?:es)?n['\u2019]t match with (?:the )?"
         r"driver version (?P<loaded>[\d.]+\d)",

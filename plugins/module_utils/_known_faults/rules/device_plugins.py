@@ -144,4 +144,17 @@ DEVICE_PLUGINS = (
         "nvidia.com/gpu limit",
         "the API server's own words",
     ),
+    Rule(
+        "kubelet_socket_denied",
+        r"device-plugins/kubelet\.sock[^\n]{0,40}permission denied",
+        "a device plugin's log",
+        "The device plugin may not open kubelet's socket: it does not run as root, or SELinux "
+        "refuses it because kubelet runs with another label.",
+        "Run the pod's container as root. With SELinux see ps -AZ | grep kubelet and ausearch -m "
+        "avc -ts recent: a kubelet of type unconfined_service_t was started from a program with "
+        "another label; restorecon its program and restart it, or update OpenShift.",
+        "dial unix /var/lib/kubelet/device-plugins/kubelet.sock: connect: permission denied",
+        "github.com/intel/intel-technology-enabling-for-openshift/issues/225",
+        "2026-11-28",
+    ),
 )

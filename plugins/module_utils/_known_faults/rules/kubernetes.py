@@ -251,4 +251,32 @@ CLUSTER = (
         READ,
         last_resort=True,
     ),
+    Rule(
+        "dra_api_version",
+        r"failed to fetch ResourceClaim (?P<claim>\S{1,253}) referenced by pod \S{1,253}: the "
+        r"server could not find the requested resource",
+        "kubelet",
+        "kubelet cannot read the ResourceClaim {claim}: it asks for a version of resource.k8s.io "
+        "that the API server does not serve.",
+        "Compare the version of kubelet (kubectl get nodes) with that of the API server (kubectl "
+        "version), and kubectl api-versions | grep resource.k8s.io: upgrade kubelet to the "
+        "server's release, or let the server serve the older version too (--runtime-config).",
+        "Failed to prepare dynamic resources: failed to fetch ResourceClaim x referenced by pod y: "
+        "the server could not find the requested resource",
+        "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/766",
+        "2026-11-28",
+    ),
+    Rule(
+        "dra_driver_not_registered",
+        r"DRA driver (?P<driver>[\w.-]{1,253}) is not registered",
+        "kubelet",
+        "kubelet has no DRA driver {driver}: its kubelet plugin does not run on the node, or has "
+        "its socket in another folder.",
+        "See the DRA driver's kubelet plugin on that node (kubectl get pods -A -o wide | grep "
+        "kubelet-plugin), its log, and that it mounts kubelet's folder plugins_registry. The pod "
+        "is tried again by itself.",
+        "prepare dynamic resources: DRA driver compute-domain.nvidia.com is not registered",
+        "github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/814",
+        "2026-11-28",
+    ),
 )

@@ -322,6 +322,21 @@ KERNEL = (
     ),
     Rule(
         "gsp_firmware_failed",
+        r"GSP-FMC reported an error while attempting to boot GSP: (?P<error>0x[0-9a-f]{1,8})"
+        r"|Booter failed with non-zero error code: (?P<booter>0x[0-9a-f]{1,8})",
+        _KERNEL,
+        "The driver has loaded its GSP firmware, and the boot code on the GPU returned an error "
+        "{error}{booter}: the GPU is in a bad state, or does not work with this release of the "
+        "driver.",
+        "Drain the node and power it off and on. If it comes again: install another version of "
+        "the driver's branch; without a change report the card to its vendor.",
+        "NVRM: kgspBootstrap_GH100: GSP-FMC reported an error while attempting to boot GSP: 0xb",
+        f"{_OGKM}935 and 673",
+        "2026-11-28",
+        covers=_NO_START,
+    ),
+    Rule(
+        "gsp_firmware_failed",
         r"Cannot initialize GSP firmware RM",
         _KERNEL,
         "The GSP firmware of a GPU did not start: its file is missing or of another version than "

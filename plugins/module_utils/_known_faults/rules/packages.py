@@ -405,6 +405,22 @@ PACKAGES = (
     ),
     Rule(
         "package_conflict",
+        r"file (?P<file>/\S{1,200}) (?:from install of|conflicts between attempted installs of) "
+        r"(?P<one>\S{1,120}) (?:and|conflicts with file from package) (?P<other>\S{1,120})",
+        "dnf, rpm",
+        "The packages {one} and {other} have different files {file}: they are of two repositories "
+        "that both have this software.",
+        "Keep one of the repositories: dnf repoquery --whatprovides {file} names the packages "
+        "of each. Turn the other one off (dnf config-manager), or exclude its packages there.",
+        "Error: Transaction test error:\n  file /etc/X11/xorg.conf.d/10-nvidia.conf conflicts "
+        "between attempted installs of xorg-x11-nvidia-3:560.35.03-2.el9.x86_64 and nvidia-driver-3:560.35.03-1.el9.x86_64",
+        "github.com/negativo17/nvidia-driver/issues/162",
+        "2026-11-28",
+        context=MANAGERS,
+        within=PACKAGE_ERRORS,
+    ),
+    Rule(
+        "package_conflict",
         r"unmet dependencies|generated breaks|but none of the providers can be installed"
         r"|\bobsoletes .{1,200} provided by|\brequires \S+ [<>=]+|held broken packages|but it is "
         r"not (?:going to be )?install"

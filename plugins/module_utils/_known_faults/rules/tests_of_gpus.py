@@ -74,6 +74,21 @@ TESTS = (
         covers=("nccl_test_failed", "nccl_warned"),
     ),
     Rule(
+        "nccl_nvls_failed",
+        r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory",
+        "NCCL",
+        "NCCL cannot bind memory for NVLink SHARP (NVLS): the NVLink fabric of the node, or the "
+        "fabric manager, is in a bad state. Tests of single GPUs do not see it.",
+        "Check Fabric in nvidia-smi -q of each GPU and the log of nvidia-fabricmanager, then drain "
+        "the node and reboot it. all_reduce_perf -g with the number of GPUs shows whether it is "
+        "over; NCCL_NVLS_ENABLE=0 runs a program without NVLS until then.",
+        "transport/nvls.cc:379 (nvlsAllocateMem) NCCL WARN Failed to bind NVLink SHARP (NVLS) "
+        "Multicast memory of size 2097152 : CUDA error 401",
+        "github.com/NVIDIA/DCGM/issues/304",
+        _READ,
+        covers=("nccl_test_failed", "nccl_warned"),
+    ),
+    Rule(
         "rvs_gpu_unknown",
         r"RVS-ERROR \[CLI\] No platform support for the detected GPU or no GPU detected",
         "rvs, the ROCm Validation Suite",

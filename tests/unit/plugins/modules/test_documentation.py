@@ -32,6 +32,7 @@ LEAST = 6
 ACTIONS = {
     "fleet_bundle",
     "fleet_explain",
+    "fleet_fail",
     "fleet_report",
     "fleet_plan",
     "fleet_table",

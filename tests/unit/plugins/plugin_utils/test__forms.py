@@ -41,6 +41,7 @@ TYPES = {
 OF_THE_CONTROLLER = (
     "fleet_bundle",
     "fleet_explain",
+    "fleet_fail",
     "fleet_report",
     "fleet_plan",
     "fleet_table",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import host_groups, wrong_values
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import (
     known_result,
@@ -190,11 +191,11 @@ def test_a_condition_that_leaves_out_the_first_host():
         "__kubegpu_variables": {"skipped": True},
         "ansible_play_hosts_all": ["cpu1", "gpu3"],
     }
-    assert "does not apply to cpu1, the first host" in left_out(variables)
+    assert "does not apply to cpu1, the first host" in left_out(variables).cause
     assert known_result(variables) == {
-        "failed": True, "changed": False, "msg": left_out(variables),
+        "failed": True, "changed": False, **failure(left_out(variables)),
     }  # fmt: skip
-    assert left_out({"__kubegpu_variables": {"wrong": {}}}) == left_out({}) == ""
+    assert left_out({"__kubegpu_variables": {"wrong": {}}}) is left_out({}) is None
     assert known_result({}) is None
 
 

@@ -163,7 +163,7 @@ WITHOUT_A_ROW = {
         "drm_gpu_reset", "drm_ring_timeout", "drm_page_fault", "drm_gpu_hang", "drm_engine_reset",
         "drm_small_bar", "drm_vf_state_not_saved", "amd_mes_not_answering",
         "amd_smu_not_answering", "drm_guc_not_answering", "amd_vf_mailbox", "iommu_page_fault",
-        "vfio_reset_failed", "drm_resume_failed", "kfd_not_opened", "gpu_mapping_failed",
+        "vfio_reset_failed",
     ),
     "what package managers say is a failure of a run, and no layer of a node": (
         "package_disk_full", "package_read_only", "package_not_root", "package_locked",
@@ -180,7 +180,8 @@ WITHOUT_A_ROW = {
         "containerd_drop_in_version", "toolkit_too_old", "topology_affinity", "smt_alignment",
         "kubelet_state_file", "inotify_limit", "pod_level_gpu", "device_class_missing",
         "gpu_operator_too_old", "amd_plugin_no_kfd", "selinux_denies_module",
-        "driver_image_missing", "dra_mig_left",
+        "driver_image_missing", "dra_api_version",
+        "dra_driver_not_registered", "kubelet_socket_denied",
         "operator_root_elsewhere",
     ),
     "who may open a device file, or load a module, is for the administrator": (
@@ -203,7 +204,12 @@ WITHOUT_A_ROW = {
         "dcgm_test_unsupported", "gpu_memory_full", "shm_too_small", "rvs_gpu_unknown",
         "rvs_configuration", "slurm_registration_invalid", "slurm_gres_ignored",
         "gpu_burn_not_run", "nvbandwidth_error", "nccl_test_failed", "nccl_warned",
-        "gpu_test_failed", "nvlink_down", "xpum_not_running",
+        "nccl_nvls_failed",
+    ),
+    "a daemon that no driver needs, and no layer of a node either": ("xpum_not_running",),
+    "who made the MIG devices, the text does not say": ("dra_mig_left",),
+    "a daemon's own configuration is to be changed": (
+        "docker_cdi_off", "fabric_config_invalid",
     ),
 }  # fmt: skip
 

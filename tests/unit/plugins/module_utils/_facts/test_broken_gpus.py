@@ -95,19 +95,19 @@ def test_a_gpu_for_a_virtual_machine_that_sleeps_is_not_lost(tmp_path):
 class OneLost(StandinNvml):
     """NVML whose second GPU has no handle (a stand-in)."""
 
-    text = "GPU is lost"
+    text, value = "GPU is lost", 15
     lost: tuple[int, ...] = (1,)
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
         if index in self.lost:
-            raise NVMLError(self.text)
+            raise NVMLError(self.text, self.value)
         return super().nvmlDeviceGetHandleByIndex(index)
 
 
-@pytest.mark.parametrize("text", ["GPU is lost", "Unknown Error"])
-def test_nvml_is_asked_for_the_other_gpus(tmp_path, text):
+@pytest.mark.parametrize(("text", "value"), [("GPU is lost", 15), ("Unknown Error", 999)])
+def test_nvml_is_asked_for_the_other_gpus(tmp_path, text, value):
     library = OneLost()
-    library.text = text
+    library.text, library.value = text, value
     place = machine(tmp_path, "0000:3b:00.0", OTHER, loaded="535.54.03")
     node = gather(Node(place, library), RuntimePaths())
     assert [one["address"] for one in node["nvml"]["devices"]] == ["0000:3b:00.0"]

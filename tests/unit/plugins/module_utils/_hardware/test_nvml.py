@@ -78,7 +78,11 @@ GPU 1: Tesla T4 (UUID: GPU-b)
 
 
 class NVMLError(Exception):
-    pass
+    """With the number of an error, as pynvml's."""
+
+    def __init__(self, text: str, value: int = 0) -> None:
+        super().__init__(text)
+        self.value = value
 
 
 class StandinNvml:

@@ -16,13 +16,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import
     read_finding,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import switches as words
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.fixes import find_fix
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join import (
     diagnose,
     roots_of,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.switches import (
     reason,
-    switch_on,
     with_switch,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.actions import (
@@ -44,7 +44,8 @@ RUN = "ansible-playbook kubegpu.nodes.site --limit gpu1 --tags driver"
 
 
 def finding(code, template=""):
-    return Finding(code, "It is.", "", "Run it.", fix=RUN, template=template)
+    about = Subject("gpu1")
+    return Finding(code, "It is.", "", "Run it.", subject=about, fix=RUN, template=template)
 
 
 @pytest.mark.parametrize("row", ["no_driver", "nouveau_loaded", "dkms_build_failed"])
@@ -74,6 +75,9 @@ def test_a_driver_that_is_not_to_be_loaded():
     assert found.next_step == f"{reason('nvidia_driver_load')} Run it."
     # What has to be installed first is not about loading.
     assert with_switch(finding("driver_missing"), node(), load).fix == RUN
+    # Not a word of the fix decides: the row of the code does.
+    other = replace(finding("driver_not_loaded"), fix="Other words.")
+    assert with_switch(other, known, load).fix == found.fix
 
 
 @pytest.mark.parametrize("container", ["", "a mount of {nvidia}"])
@@ -93,7 +97,8 @@ def test_a_step_has_the_sentence_once_however_it_is_worded(monkeypatch, containe
 @pytest.mark.parametrize(
     ("facts", "on", "expected"),
     [
-        (amd_node(), OFF, f"amd_driver_enabled: true, then: {RUN}"),
+        # The role may mend it, so that it has no command.
+        (amd_node(), OFF, ""),
         (amd_node(), ON, RUN),
         (intel_node("i915"), ON, ""),
     ],
@@ -103,18 +108,23 @@ def test_drivers_of_other_vendors(facts, on, expected):
 
 
 @pytest.mark.parametrize(
-    ("fix", "expected"),
+    ("code", "expected"),
     [
-        (RUN, f"nvidia_driver_enabled: true, then: {RUN}"),
-        (f"nvidia_driver_branch, then: {RUN}",
+        ("driver_missing", f"nvidia_driver_enabled: true, then: {RUN}"),
+        ("gpu_unsupported",
          f"nvidia_driver_enabled: true, nvidia_driver_branch, then: {RUN}"),
-        (f"an older image, or nvidia_driver_branch and: {RUN}",
+        ("ptx_toolchain",
          f"an older image, or nvidia_driver_enabled: true, nvidia_driver_branch and: {RUN}"),
+        ("gpu_lost", ""),
     ],
 )  # fmt: skip
-def test_the_variable_stands_where_the_command_is(fix, expected):
-    found = switch_on("nvidia_driver_enabled", fix)
-    assert found == expected
+def test_the_variable_stands_where_the_command_is(code, expected):
+    names = {"switch": "nvidia_driver_enabled"}
+    assert str(find_fix(code, Subject("gpu1"), names)) == expected
+    plain = expected.replace("nvidia_driver_enabled: true, ", "").replace(
+        "then: ", "", code == "driver_missing"
+    )
+    assert str(find_fix(code, Subject("gpu1"), {})) == plain
 
 
 def test_an_action_of_several_hosts_has_the_variable():
