@@ -25,7 +25,7 @@ MANAGERS = (
     r"|remove|module|refresh)\b|\bdpkg\b|Reading package lists|InRelease"
     r"|/usr/bin/(?:apt-get|apt|dnf|yum|zypper)\b|\b(?:Pre-?)?Depends: [a-z0-9]"
     r"|modular filtering|Failed to resolve the transaction|repomd\.xml|GPG check FAILED"
-    r"|Public key for \S{1,120}\.rpm is not installed"
+    r"|Public key for \S{1,120}\.rpm is not installed|Transaction (?:test|check) error:"
 )
 
 #: Where no repository has DKMS; the driver's role says where each system has it.
@@ -413,7 +413,8 @@ PACKAGES = (
         "Keep one of the repositories: dnf repoquery --whatprovides {file} names the packages "
         "of each. Turn the other one off (dnf config-manager), or exclude its packages there.",
         "Error: Transaction test error:\n  file /etc/X11/xorg.conf.d/10-nvidia.conf conflicts "
-        "between attempted installs of xorg-x11-nvidia-3:560.35.03-2.el9.x86_64 and nvidia-driver-3:560.35.03-1.el9.x86_64",
+        "between attempted installs of xorg-x11-nvidia-3:560.35.03-2.el9.x86_64 and "
+        "nvidia-driver-3:560.35.03-1.el9.x86_64",
         "github.com/negativo17/nvidia-driver/issues/162",
         "2026-11-28",
         context=MANAGERS,

@@ -211,12 +211,15 @@ def test_a_file_that_is_not_read(tmp_path):
         "eth0: NIC has fallen off the bus",
         # Whole GPUs for virtual machines: their specification is not of nvidia-ctk.
         "CDI device injection failed: unresolvable CDI devices nvidia.com/pgpu=vfio1",
-        # Docker's own switch of CDI, and not the toolkit.
-        'could not select device driver "cdi" with capabilities: [[gpu]].',
     ],
 )
 def test_advice_that_would_not_help_is_not_given(text):
     assert gpu_explain(text) == []
+
+
+def test_dockers_own_switch_of_cdi_is_not_the_toolkit():
+    (found,) = gpu_explain('could not select device driver "cdi" with capabilities: [[gpu]].')
+    assert found["code"] == "docker_cdi_off" and "daemon.json" in found["next_step"]
 
 
 def test_the_fix_of_an_error_that_is_not_fatal_is_no_reboot():

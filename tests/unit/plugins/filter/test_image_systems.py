@@ -14,7 +14,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_exporter_plan import gpu_exporter_plan
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_driver_plan import nvidia_driver_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import Refusal
 from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.image_data import BY_KEY
@@ -24,6 +23,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.images impor
     immutable,
     loses_settings,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.options import read_options
+from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.plan import plan_exporter
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime import module as runtimes
 from tests.unit.fixtures.node_facts import installed
 from tests.unit.fixtures.plans import amd_driver_plan, container_toolkit_plan, cuda_toolkit_plan
@@ -53,6 +54,10 @@ def of_kind(node, key):
     changed = deepcopy(node)
     changed["os"]["image_system"] = key
     return changed
+
+
+def exporter_plan(node, **options):
+    return plan_exporter(node, read_options({"counters": "", **options})).to_json()
 
 
 def with_packages(node):
@@ -115,7 +120,7 @@ SETS = {
 #: What has files below /usr/local, too.
 HAS_PROGRAMS = {
     "gpu_monitoring, textfile": lambda _bare, served: refuses(
-        gpu_exporter_plan(served, method="textfile", textfile_directory="/var/lib/metrics")
+        exporter_plan(served, method="textfile", textfile_directory="/var/lib/metrics")
     ),
 }
 #: What changes nothing of what the image has.
