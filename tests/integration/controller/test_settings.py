@@ -150,6 +150,19 @@ def test_the_callback_of_the_collection_prints_tables_changes_and_failures(nodes
     }
 
 
+@pytest.mark.parametrize(
+    ("tag", "runs", "left_out"),
+    [("toolkit", "package_set", "docker_runtime"), ("runtime", "docker_runtime", "package_set")],
+)
+def test_the_toolkit_and_the_runtimes_have_tags_of_their_own(nodes, tag, runs, left_out):
+    """A runtime is restarted: not by a run for the packages, and not the other way round."""
+    own = {"gpu1": {"nvidia_driver_enabled": False}}
+    run = nodes.play("site", own, "--tags", tag, "--check")
+    changing = run.screen.partition("Mark that the batch was started")[2]
+    names = {"package_set": "Install the packages as one set", "docker_runtime": "Configure Docker"}
+    assert names[runs] in changing and names[left_out] not in changing, run.screen
+
+
 def test_one_host_that_is_down_and_no_other(nodes):
     run = nodes.play("site", {"gone1": {"standin_lost": "gpu_node_facts"}}, *DRIVER)
     assert run.status == 4 and ended(run) == ([], ["gone1"]), run.screen
