@@ -411,11 +411,11 @@ PACKAGES = (
         "that both have this software.",
         "Keep one of the repositories: dnf repoquery --whatprovides {file} names the packages "
         "of each. Turn the other one off (dnf config-manager), or exclude its packages there.",
-        "Error: Transaction test error:\n  file /etc/X11/xorg.conf.d/10-nvidia.conf conflicts between attempted installs of "
-        "xorg-x11-nvidia-3:560.35.03-2.el9.x86_64 and nvidia-driver-3:560.35.03-1.el9.x86_64",
+        "Error: Transaction test error:\n  file /etc/X11/xorg.conf.d/10-nvidia.conf conflicts "
+        "between attempted installs of xorg-x11-nvidia-3:560.35.03-2.el9.x86_64 and "
+        "nvidia-driver-3:560.35.03-1.el9.x86_64",
         "github.com/negativo17/nvidia-driver/issues/162",
         "2026-11-28",
-        context=MANAGERS,
         within=PACKAGE_ERRORS,
     ),
     Rule(
