@@ -117,8 +117,7 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
     software = (repository_step, obsolete_step, *package_steps)
     steps = (*software, *config_steps, cdi_step, *runtimes.steps)
     planned = tuple(step for step in steps if step is not None)
-    lost = loses_settings(node["os"], RUNTIMES)
-    if lost and planned:
+    if planned and (lost := loses_settings(node["os"], RUNTIMES)):
         return _refused(lost)
     notes = (
         *(_about_system(node["os"]) if changes or repository_step else ()),

@@ -417,7 +417,6 @@ PACKAGES = (
         "nvidia-driver-3:560.35.03-1.el9.x86_64",
         "github.com/negativo17/nvidia-driver/issues/162",
         "2026-11-28",
-        context=MANAGERS,
         within=PACKAGE_ERRORS,
     ),
     Rule(
