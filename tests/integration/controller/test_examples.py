@@ -195,23 +195,3 @@ def test_s24_cloud_image_with_a_driver_is_left_alone(tmp_path):
     rows = planned(tmp_path, "cloud_image", "cloud_gpus", own)
     assert (rows["image"]["driver"]["action"], rows["image"]["driver"]["change"]) == ("none", False)
     assert rows["bare"]["driver"]["action"] == "install"
-
-
-def test_proxy_is_handed_to_all_roles(tmp_path):
-    """What a plan does not show: the roles' own mappings take the keys of the common one."""
-    roles = ("nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit")
-    wanted = {"https_proxy": "http://proxy.example.com:3128", "ca_file": "/etc/ssl/site-ca.pem"}
-    tasks = [
-        {
-            "ansible.builtin.import_role": {"name": f"kubegpu.nodes.{role}", "tasks_from": "plan"},
-            "when": False,
-        }
-        for role in roles
-    ]
-    that = [f"__{role}_proxy.{key} == '{value}'" for role in roles for key, value in wanted.items()]
-    check = {"ansible.builtin.assert": {"that": that}}
-    show = {"hosts": "gpu1.example.com", "gather_facts": False, "tasks": [*tasks, check]}
-    (tmp_path / "show.yml").write_text(yaml.safe_dump([show]))
-    inventory = str(EXAMPLES / "inventories" / "proxy_and_ca")
-    answer = run("ansible-playbook", "-i", inventory, str(tmp_path / "show.yml"))
-    assert answer.returncode == 0, answer.stdout + answer.stderr
