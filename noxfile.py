@@ -131,8 +131,13 @@ def packages(session: nox.Session) -> None:
 
 @nox.session(name="build-test")
 def build_test(session: nox.Session) -> None:
-    """Install the tarball into an empty place and read every document and playbook there."""
+    """Install the tarball into an empty place and read every document and playbook there.
+
+    Full tier: the documentation site too, whose warnings are errors.
+    """
     _pytest(session, "build", "tests/integration/build", *session.posargs)
+    if tiers.is_full():
+        docs.func(session)
 
 
 @nox.session(name="sanity")

@@ -32,7 +32,7 @@ options:
   parts:
     description: The names of the roles whose parts are planned, or V(gpu_exporter), the exporter
       of a host without Kubernetes (P(kubegpu.nodes.gpu_monitoring#role)). If it is not given, these
-      are the parts of which P(kubegpu.nodes.site#playbook) would show the plan of the node.
+      are the parts of which the playbook C(kubegpu.nodes.site) would show the plan of the node.
     type: list
     elements: str
     choices: [nvidia_driver, nvidia_mig, cuda_toolkit, nvidia_container_toolkit, amd_driver,

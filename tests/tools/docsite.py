@@ -52,7 +52,11 @@ _MODULE_ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 # Labels of Ansible's own documentation that antsibull-docs refers to, and their pages.
 _ANSIBLE_LABELS: Mapping[str, str] = {
     "action_plugins": "plugins/action.html",
+    "ansible_collections.ansible.builtin.default_callback": (
+        "collections/ansible/builtin/default_callback.html"
+    ),
     "ansible_configuration_settings": "reference_appendices/config.html",
+    "callback_plugins": "plugins/callback.html",
     "common_return_values": "reference_appendices/common_return_values.html",
 }
 _OTHER_PLUGIN = re.compile(
@@ -85,7 +89,7 @@ def stage(folder: Path, binaries: Path) -> Path:
     labels = {**_ANSIBLE_LABELS, **_other_plugins(plugins)}
     (source / "ansible_devel.inv").write_bytes(_inventory(labels))
     for guide in (plugins / "docsite").glob("*.rst"):
-        guide.write_text(_guide(guide.read_text(encoding="utf-8")), encoding="utf-8")
+        guide.write_text(guide_of_site(guide.read_text(encoding="utf-8")), encoding="utf-8")
     for page in plugins.glob("*_module.rst"):
         text = page.read_text(encoding="utf-8")
         page.write_text(_SEE_ALSO.sub(r":doc:`\1</\2>`", text), encoding="utf-8")
@@ -119,11 +123,13 @@ def without_links(text: str, names: Sequence[str]) -> str:
     return text
 
 
-def _guide(text: str) -> str:
+def guide_of_site(text: str) -> str:
     """Return a guide with the links of the site, which has guides in another folder."""
 
     def link(found: re.Match[str]) -> str:
         words, path, anchor = found.groups()
+        # The text of a link may be on two lines of an indented list.
+        words = " ".join(words.split())
         page = posixpath.normpath(posixpath.join(links.GUIDES, path))
         if posixpath.dirname(page) == links.GUIDES:
             page = posixpath.join(_GUIDES, posixpath.basename(page))

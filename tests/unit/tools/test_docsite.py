@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tests.tools.docsite import without_links, without_modules
+from tests.tools.docsite import guide_of_site, without_links, without_modules
 from tests.tools.environments import REPOSITORY
 
 LINE = "* :ansplugin:`{0} module <kubegpu.nodes.{0}#module>` -- {1}\n"
@@ -50,3 +50,9 @@ def test_what_is_internal():
         "fleet_variables", "gpu_node_texts",
         "node_builtin", "node_reboot", "runfile_download", "runtime_configuration",
     }  # fmt: skip
+
+
+def test_a_link_on_two_lines_of_a_list_stays_one_item():
+    text = "- Or you have mirrors (`closed networks\n  <guide_closed_network.rst>`__).\n"
+    page = "/collection/docsite/guide_closed_network"
+    assert guide_of_site(text) == f"- Or you have mirrors (:doc:`closed networks<{page}>`).\n"
