@@ -30,6 +30,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import run
 _MODULE = "kubegpu.nodes.package_set"
 _TIMEOUT = 3600
 _LOCK_TIMEOUT = 600
+_OUR_ROLES = "kubegpu.nodes."
 
 
 class ActionModule(ProxiedAction):
@@ -52,7 +53,7 @@ class ActionModule(ProxiedAction):
         }
         # Run ID; lets the node detect that another run has taken over.
         run = uuid.uuid4().hex
-        named = {"_run": run, "_lock_option": self._lock_option(variables)}
+        named = {"_run": run, "_lock_option": self._lock_option()}
         plan = self._module(options, variables, _phase="plan", **named)
         tasks = plan.pop("_tasks", None)
         result.update(plan)
@@ -84,11 +85,11 @@ class ActionModule(ProxiedAction):
             result["services_to_restart"] = recorded.get("services_to_restart", [])
         return result
 
-    def _lock_option(self, variables: dict[str, Any]) -> str:
-        """Return what sets the wait for the lock: a variable of the role, or the option."""
+    def _lock_option(self) -> str:
+        """Return what sets the wait for the lock: a variable, in our roles, or the option."""
         role = self._task._role
-        name = f"{role.get_name(include_role_fqcn=False)}_lock_timeout" if role else ""
-        return name if name in variables else "lock_timeout"
+        ours = role is not None and role.get_name().startswith(_OUR_ROLES)
+        return "kubegpu_packages.lock_timeout" if ours else "lock_timeout"
 
     def _compute_environment_string(self, raw_environment_out: dict[str, Any] | None = None) -> str:
         text: str = super()._compute_environment_string(raw_environment_out)

@@ -91,6 +91,22 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
             },
         },
     },
+    "kubegpu_packages": {
+        "type": "dict",
+        "description": "Limits of the package managers of the nodes, for all roles.",
+        "options": {
+            "lock_timeout": {
+                "type": "int", "shown": 600,
+                "description": "Seconds to wait while another process holds the lock of the package "
+                "manager.",
+            },
+            "install_timeout": {
+                "type": "int", "shown": 3600,
+                "description": "Seconds until an installation is stopped, apart from the wait for "
+                "the lock. The driver has C(nvidia_driver_build_timeout).",
+            },
+        },
+    },
     "kubegpu_kube": {
         "type": "dict",
         "description": "The connection to the Kubernetes cluster of the hosts.",

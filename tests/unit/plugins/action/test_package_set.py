@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import types
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -773,21 +774,24 @@ def test_what_cannot_be_put_back_is_said_by_a_run_that_fails_later(task, node, m
     assert any("nvidia-docker2 2.13.0-1 was installed before" in text for text in said)
 
 
+@dataclass(frozen=True)
 class Role:
-    def get_name(self, include_role_fqcn=True):
-        return "kubegpu.nodes.nvidia_container_toolkit"[0 if include_role_fqcn else 14 :]
+    name: str
+
+    def get_name(self):
+        return self.name
 
 
 @pytest.mark.parametrize(
-    ("variables", "option"),
+    ("role", "option"),
     [
-        ({"nvidia_container_toolkit_lock_timeout": 600}, "nvidia_container_toolkit_lock_timeout"),
-        ({}, "lock_timeout"),
+        ("kubegpu.nodes.nvidia_container_toolkit", "kubegpu_packages.lock_timeout"),
+        ("base", "lock_timeout"),
     ],
-    ids=["the role has a variable", "a role of somebody else"],
+    ids=["a role of the collection", "a role of somebody else"],
 )
-def test_the_variable_of_the_role_that_runs_is_named(task, node, variables, option):
-    task.role, task.variables = Role(), variables
+def test_what_sets_the_wait_for_the_lock_is_named(task, node, role, option):
+    task.role = Role(role)
     node.fail = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt)"
     answer = task.present()
     assert f"or raise {option}." in answer["msg"] and "apt, process 7" in answer["msg"]

@@ -216,9 +216,9 @@ def test_the_variable_of_the_role_and_the_holder_of_the_lock_are_named():
         "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 "
         "(unattended-upgr)"
     )
-    error = explain(words, "x", Circumstances(lock_option="nvidia_container_toolkit_lock_timeout"))
+    error = explain(words, "x", Circumstances(lock_option="kubegpu_packages.lock_timeout"))
     assert "holds its lock: unattended-upgr, process 4711." in error.cause
-    assert "raise nvidia_container_toolkit_lock_timeout" in error.next_step
+    assert "raise kubegpu_packages.lock_timeout" in error.next_step
     assert "raise lock_timeout" in explain(words, "x").next_step
 
 

@@ -84,7 +84,7 @@ def test_keys_of_mappings_and_values_of_none_are_defaults():
 def test_variables_that_plans_depend_on_are_those_of_the_roles():
     names = variables_of(PARTS)
     assert {"nvidia_driver_branch", "nvidia_driver_reboot", "nvidia_driver_repository"} <= names
-    assert not {"nvidia_driver_controller", "nvidia_driver_today", "nvidia_driver_proxy"} & names
+    assert not {"nvidia_driver_controller", "nvidia_driver_today", "kubegpu_proxy"} & names
 
 
 @pytest.mark.parametrize(("drains", "kept"), [(True, False), (False, True)])
