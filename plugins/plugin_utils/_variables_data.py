@@ -91,14 +91,35 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
             },
         },
     },
+    "kubegpu_reboot_timeout": {
+        "type": "int", "shown": 900,
+        "description": "Seconds to wait until a node has rebooted, and the same again until it "
+        "answers.",
+    },
+    "kubegpu_apply": {
+        "type": "dict",
+        "description": "How objects and labels are applied in a cluster, for all roles.",
+        "options": {
+            "field_manager": {
+                "type": "str", "shown": "kubegpu.nodes",
+                "description": "The name under which the cluster records the fields that this "
+                "collection sets.",
+            },
+            "wait_timeout": {
+                "type": "int", "shown": 600,
+                "description": "Seconds to wait until the pods of an object run on all nodes; C(0) "
+                "does not wait.",
+            },
+        },
+    },
     "kubegpu_packages": {
         "type": "dict",
         "description": "Limits of the package managers of the nodes, for all roles.",
         "options": {
             "lock_timeout": {
                 "type": "int", "shown": 600,
-                "description": "Seconds to wait while another process holds the lock of the package "
-                "manager.",
+                "description": "Seconds to wait while another process holds the lock of the "
+                "package manager.",
             },
             "install_timeout": {
                 "type": "int", "shown": 3600,

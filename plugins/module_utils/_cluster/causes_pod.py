@@ -154,7 +154,7 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
             "plugin_starting",
             f"The device plugin's pod {pod.full_name} has not started yet on {state.name}.",
             seen,
-            f"Give it more time ({vendor_of(name) or 'nvidia'}_device_plugin_wait_timeout) or run "
+            "Give it more time (kubegpu_apply.wait_timeout) or run "
             "it again; what it waits for says: kubectl -n {namespace} describe pod {name}",
             _names(pod, state),
         )

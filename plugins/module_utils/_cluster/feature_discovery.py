@@ -109,7 +109,7 @@ def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
             "discovery_starting",
             f"The pod {pod.full_name} of {TITLE} is not ready yet on {state.name}.",
             shorten(" | ".join(own)) if own else f"the pod is {pod.phase or 'not there'}",
-            "Give it more time (nvidia_device_plugin_wait_timeout) or run it again; what it waits "
+            "Give it more time (kubegpu_apply.wait_timeout) or run it again; what it waits "
             "for says: kubectl -n {namespace} describe pod {name}",
             pod_names(pod.namespace, pod.name, node=state.name),
         )

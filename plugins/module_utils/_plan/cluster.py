@@ -33,9 +33,11 @@ Rows = Mapping[str, Row]
 Cluster = Mapping[str, Any]
 _ACCEPTANCE = {"key": "kubegpu.nodes/acceptance", "operator": "Exists", "effect": "NoSchedule"}
 _KUBE = ("kubeconfig", "context", "host", "delegate")
+_APPLY = ("field_manager", "wait_timeout")
+_SHARED = ("gpu_acceptance_required", "gpu_node_labels_node_name", "kubegpu_apply", "kubegpu_kube")
 _CHART = "kubegpu-nvidia-device-plugin-chart"
 # What all hosts have to see alike, besides the options of the request.
-_ALIKE = ("beside_others", "field_manager", "force_conflicts")
+_ALIKE = ("beside_others", "force_conflicts")
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def variables_of_cluster(part: str) -> set[str]:
     """Return the names of the variables on which the plan of a part depends."""
     found = CLUSTER[part]
     names = {f"{part}_{option}" for option in (*found.options, *found.own, *found.alike)}
-    return {*names, *found.others, "gpu_acceptance_required", "kubegpu_kube"}
+    return {*names, *found.others, *_SHARED}
 
 
 def host_row(part: str, host: str, node: Node) -> dict[str, Any]:
@@ -88,9 +90,12 @@ def host_row(part: str, host: str, node: Node) -> dict[str, Any]:
     for name in ("beside_others", "force_conflicts"):
         # Equal, however they are written.
         seen[name] = is_set(node, f"{part}_{name}")
-    kube = node.variables.get("kubegpu_kube") or {}
-    connection = {f"kubegpu_kube.{key}": kube.get(key) for key in _KUBE}
-    return {**found.row(host, node), "options": {**options, **seen, **connection}}
+    shared = {
+        f"{name}.{key}": (node.variables.get(name) or {}).get(key)
+        for name, keys in (("kubegpu_kube", _KUBE), ("kubegpu_apply", _APPLY))
+        for key in keys
+    }
+    return {**found.row(host, node), "options": {**options, **seen, **shared}}
 
 
 def plan_cluster(part: str, first: Row, rows: Rows, cluster: Cluster) -> Plan:
@@ -174,7 +179,7 @@ def _request(part: str, row: Row) -> dict[str, Any]:
 def _node(part: str) -> Callable[[str, Node], dict[str, Any]]:
     def row(host: str, node: Node) -> dict[str, Any]:
         return {
-            "node": node.variables.get(f"{part}_node_name") or host,
+            "node": node.variables.get("gpu_node_labels_node_name") or host,
             "match": node.variables.get("gpu_node_labels_match") or "machine_id",
         }
 
@@ -299,7 +304,6 @@ def _vendor(vendor: str) -> Part:
         _node(part),
         plan,
         teardown,
-        own=("node_name",),
         others=("gpu_node_labels_match",),
         accepted=False,
     )
@@ -356,7 +360,6 @@ CLUSTER: Mapping[str, Part] = {
         removed=_labelled,
         own=(
             "match",
-            "node_name",
             "annotations",
             "taints",
             "accelerator_key",
@@ -372,7 +375,6 @@ CLUSTER: Mapping[str, Part] = {
         _dra_row,
         lambda first, rows, cluster: dra.plan(_request("nvidia_dra_driver", first), rows, cluster),
         lambda _namespace, cluster: dra.teardown(list(cluster.get("dra_objects") or ())),
-        own=("node_name",),
         others=(
             "gpu_node_labels_match",
             "nvidia_container_toolkit_runtime_cdi",
@@ -389,7 +391,7 @@ CLUSTER: Mapping[str, Part] = {
             existing=cluster.get("plugin_objects") or (),
             teardown=True,
         ),
-        own=("config", "node_name", "chart_version", "pull_secret_login"),
+        own=("config", "chart_version", "pull_secret_login"),
         alike=("method", *_ALIKE),
         others=(
             "gpu_node_labels_match",

@@ -42,7 +42,7 @@ def play(api, tmp_path):
     facts = node_facts.node(os__machine_id=cluster_made.machine_id("plugin-a"))
     host = {"ansible_connection": "local", "facts": facts}
     kube = {"kubeconfig": str(api.kubeconfig)}
-    variables = {"kubegpu_kube": kube, "nvidia_device_plugin_wait_timeout": 0}
+    variables = {"kubegpu_kube": kube, "kubegpu_apply": {"wait_timeout": 0}}
     inventory = {"all": {"hosts": {"gpu1.example.com": host}, "vars": variables}}
     (tmp_path / "inventory.yml").write_text(yaml.safe_dump(inventory))
     (tmp_path / "play.yml").write_text(PLAY)

@@ -90,7 +90,7 @@ def play(api, tmp_path):
     variables = {
         "kubegpu_kube": {"kubeconfig": str(api.kubeconfig)},
         "gpu_monitoring_enabled": True,
-        "gpu_monitoring_wait_timeout": 0,
+        "kubegpu_apply": {"wait_timeout": 0},
     }
     inventory = {"all": {"hosts": {"gpu1.example.com": host}, "vars": variables}}
     (tmp_path / "inventory.yml").write_text(yaml.safe_dump(inventory))

@@ -123,8 +123,7 @@ def play(token, tmp_path_factory):
     variables = {
         "kubegpu_kube": {"kubeconfig": token},
         # No controller makes pods here, so that the rollout is not waited for.
-        **{f"{vendor}_device_plugin_wait_timeout": 0 for vendor in ("nvidia", "amd", "intel")},
-        "gpu_monitoring_wait_timeout": 0,
+        "kubegpu_apply": {"wait_timeout": 0},
     }
     inventory = {"all": {"hosts": hosts, "vars": variables}}
     (folder / "inventory.yml").write_text(yaml.safe_dump(inventory))

@@ -204,7 +204,7 @@ def test_a_plugin_that_is_changed_meanwhile_is_told(cluster, sliced):
         variables={
             "nvidia_device_plugin_annotations": {"by": "this"},
             # Long enough: the other one is there at once.
-            "nvidia_device_plugin_wait_timeout": 20,
+            "kubegpu_apply": {"wait_timeout": 20},
         },
     )  # fmt: skip
     thread.join()

@@ -62,7 +62,7 @@ def play(api, tmp_path):
     variables = {
         "kubegpu_kube": {"kubeconfig": str(api.kubeconfig)},
         # No controller makes pods here, so that the rollout is not waited for.
-        **{f"{vendor}_device_plugin_wait_timeout": 1 for vendor in ("nvidia", "amd", "intel")},
+        "kubegpu_apply": {"wait_timeout": 1},
     }
     (tmp_path / "inventory.yml").write_text(
         yaml.safe_dump({"all": {"hosts": hosts, "vars": variables}})

@@ -91,7 +91,7 @@ SWITCH = {
     "nvidia_dra_driver_enabled": True,
     "nvidia_dra_driver_device_plugin": "remove",
     # No kubelet would publish anything.
-    "nvidia_dra_driver_wait_timeout": 0,
+    "kubegpu_apply": {"wait_timeout": 0},
 }
 PRESENT, ABSENT = "present", "absent"
 # In the recap of the only node.

@@ -229,7 +229,7 @@ def test_the_next_run_finishes_and_another_one_changes_nothing(upgrade):
 
 def test_a_node_that_does_not_come_back_from_its_reboot(nodes, upgrade):
     """The others follow, as one failure is allowed; the next run goes on with it."""
-    given = {"version": OLD, "nvidia_driver_reboot_timeout": 20}
+    given = {"version": OLD, "kubegpu_reboot_timeout": 20}
     shell(nodes[FIRST], "systemctl disable ssh")
     with in_use(nodes[FIRST]):
         run, report = upgrade(**given, gpu_upgrade_max_failed=1, limit=f"{FIRST}:{SECOND}")

@@ -80,7 +80,7 @@ def test_the_lease_outlasts_hosts_that_are_changed_after_each_other(sizes, forks
     """With fewer forks than hosts of a batch, each task takes its time again for each round."""
     plan = {"batches": [[f"gpu{number}" for number in range(size)] for size in sizes]}
     given = {"gpu_upgrade_soak": 60, "gpu_upgrade_gate": ["dcgm"], "nvidia_mig_reboot": True}
-    limits = 3600 + 600 + 900 + 3600
+    limits = 3600 + 900 + 900 + 3600
     duration = lease_duration(gpu_upgrade_plan=plan, ansible_forks=forks, **given)
     # The soak is one task for all hosts of the batch.
     assert duration == limits * rounds + 60

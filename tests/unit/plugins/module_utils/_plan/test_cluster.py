@@ -60,10 +60,10 @@ def test_booleans_are_equal_however_they_are_written(part, option):
 @pytest.mark.parametrize("part", CLUSTER_PARTS)
 def test_hosts_that_differ_are_refused_with_the_names_of_their_variables(part):
     kube = {"kubegpu_kube": {"host": "https://b", "token": "hunter2"}}
-    made = planned(part, {}, a={}, b={f"{part}_field_manager": "other", **kube})
+    made = planned(part, {}, a={}, b={"kubegpu_apply": {"field_manager": "other"}, **kube})
     assert made["action"] == "refuse"
     causes = [one["cause"].partition(" differs")[0] for one in made["refusals"]]
-    assert {f"{part}_field_manager", "kubegpu_kube.host"} <= set(causes)
+    assert {"kubegpu_apply.field_manager", "kubegpu_kube.host"} <= set(causes)
     assert "hunter2" not in json.dumps([made, row(part, **kube)])
 
 
@@ -124,7 +124,7 @@ def test_the_driver_of_the_run_counts_for_the_dra_driver():
     plans = {"nvidia_driver": {"next_driver": "580.126.09"}}
     said = row(DRA, plans=plans, nvidia_container_toolkit_runtime_cdi="yes")
     assert (said["driver"], said["cdi"], said["node"]) == ("580.126.09", True, "gpu1")
-    assert row(DRA, nvidia_dra_driver_node_name="n1")["node"] == "n1"
+    assert row(DRA, gpu_node_labels_node_name="n1")["node"] == "n1"
     made = planned(DRA, {}, gpu1={})
     assert made["nodes"]["gpu1"]["resources"] is None
 
