@@ -112,6 +112,43 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
             },
         },
     },
+    "kubegpu_pods": {
+        "type": "dict",
+        "description": "The pods of the device plugins, of the DRA driver and of the exporter, for "
+        "all roles. The mapping C(<role>_pods) of a role has precedence, key by key.",
+        "options": {
+            "annotations": {"type": "dict", "description": "Annotations of the pods."},
+            "image_pull_policy": {
+                "type": "str", "choices": ["IfNotPresent", "Always", "Never"],
+                "shown": "IfNotPresent", "description": "When the kubelet pulls the images.",
+            },
+            "max_unavailable": {
+                "type": "str", "shown": "10%",
+                "description": "On how many nodes at once the pods of a DaemonSet are replaced, a "
+                "number or a percentage.",
+            },
+            "node_selector": {
+                "type": "dict",
+                "description": "Labels that a node needs in addition to that of its GPUs.",
+            },
+            "priority_class": {
+                "type": "str", "shown": "system-node-critical",
+                "description": "Priority class of the pods.",
+            },
+            "pull_secret": {
+                "type": "str",
+                "description": "Name of the secret with which the images are pulled, in the "
+                "namespace of the pods.",
+            },
+            "resources": {
+                "type": "dict", "description": "Requests and limits of each container.",
+            },
+            "tolerations": {
+                "type": "list", "elements": "dict",
+                "description": "Taints that the pods tolerate. Each role has its own default.",
+            },
+        },
+    },
     "kubegpu_packages": {
         "type": "dict",
         "description": "Limits of the package managers of the nodes, for all roles.",

@@ -56,7 +56,7 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
             f"The {what} {who} does not tolerate the taint of {state.name}: "
             f"{', '.join(keeps.taints)}.",
             "",
-            f"Add it to {part.vendor}_device_plugin_tolerations, or take the taint off."
+            f"Add it to {part.vendor}_device_plugin_pods.tolerations, or take the taint off."
             if part.managed
             else "Add a toleration to the DaemonSet, or take the taint off.",
             {**names, "vendor": part.vendor if part.managed else ""},

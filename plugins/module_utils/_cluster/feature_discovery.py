@@ -84,7 +84,7 @@ def _no_pod(part: Workload, state: NodeState, view: View) -> Finding:
             f"{TITLE} {who} is not for {state.name}: {wants} keeps it off.",
             "",
             "Run kubegpu.nodes.site (tag labels): it labels the nodes that have GPUs; taints are "
-            "in nvidia_device_plugin_tolerations.",
+            "in nvidia_device_plugin_pods.tolerations.",
         )
     messages = view.events.get(who, ())
     known = explain(messages[-1]) if messages else []

@@ -42,6 +42,23 @@ REPOSITORY_KEYS = {
     "repository_key_url": "repository.key_url",
     "key_fingerprints": "repository.key_fingerprints",
 }
+#: The mapping for the pods of all roles. That of one role, ``<role>_pods``, has the same keys.
+PODS = "kubegpu_pods"
+_POD_ROLES = (
+    "nvidia_device_plugin", "nvidia_dra_driver", "amd_device_plugin", "intel_device_plugin",
+    "gpu_monitoring",
+)  # fmt: skip
+_POD_KEYS = (
+    "annotations", "image_pull_policy", "max_unavailable", "node_selector", "priority_class",
+    "pull_secret", "resources", "tolerations",
+)  # fmt: skip
+
+
+def variable_of(role: str, option: str) -> str:
+    """Return the variable of an option, such as ``nvidia_driver_repository.url``."""
+    if role in _POD_ROLES and option in _POD_KEYS:
+        return f"{role}_pods.{option}"
+    return f"{role}_{REPOSITORY_KEYS.get(option, option)}"
 
 
 def argument_spec(request: Any, **rules: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -77,7 +94,8 @@ def read_arguments(spec: Spec, given: Mapping[str, Any], prefix: str = "") -> di
             for name, rule in spec.items()
             if _validate({name: rule}, {name: values[name]}) is None
         )
-        variable = f"{prefix}{REPOSITORY_KEYS.get(name, name)}"
+        role, of_role = prefix[:-1], prefix.endswith("_")
+        variable = variable_of(role, name) if of_role else f"{prefix}{name}"
         _check_keys(variable, spec[name], values[name])
         raise wrong_argument(variable, spec[name], values[name])
     return {name: _stripped(found[name]) for name in spec}

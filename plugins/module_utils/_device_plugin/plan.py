@@ -234,8 +234,8 @@ def _check_login(request: Request, given: Sequence[str]) -> None:
     option = "nvidia_device_plugin_pull_secret_login"
     if given and not request.pull_secret:
         raise KubegpuError(
-            f"{option} is set and nvidia_device_plugin_pull_secret is not",
-            next_step="Give the secret a name: nvidia_device_plugin_pull_secret: registry",
+            f"{option} is set and nvidia_device_plugin_pods.pull_secret is not",
+            next_step="Give the secret a name: nvidia_device_plugin_pods: {pull_secret: registry}",
         )
     missing = [name for name in known if name not in given]
     unknown = sorted(set(given) - set(known))

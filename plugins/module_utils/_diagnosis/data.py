@@ -355,7 +355,7 @@ _OF_PLUGIN = (
           "{host}, or switch the other owner's plugin off"),
     Rule("plugin_selects_not", PLUGIN, fix=_LABELS),
     Rule("plugin_tolerates_not", PLUGIN,
-          fix=f"{{vendor}}_device_plugin_tolerations, then: {_PLUGIN}"),
+          fix=f"{{vendor}}_device_plugin_pods.tolerations, then: {_PLUGIN}"),
     # A pod of a user can name a class that is not NVIDIA's.
     Rule("runtime_class_missing", PLUGIN, fix=_PLUGIN, pod_fix=""),
     Rule("pod_security", PLUGIN, fix="kubectl label namespace {namespace} "

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.checks import wrong_value
 from .._core.errors import InputError
-from .._core.options import REPOSITORY_KEYS, read_arguments
+from .._core.options import read_arguments, variable_of
 from .._nvidia.driver_branches import DriverData, driver_data, is_date
 from .arguments import PREFIX, REQUEST_ARGUMENTS, TABLES, licence_timeout, read_request
 from .plan.config_texts import gridd, options
@@ -74,4 +74,4 @@ def _check(request: Request) -> None:
 
 
 def _wrong(name: str, value: Any, expectation: str) -> InputError:
-    return wrong_value(f"{PREFIX}{REPOSITORY_KEYS.get(name, name)}", expectation, value)
+    return wrong_value(variable_of(PREFIX[:-1], name), expectation, value)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.errors import Refusal
+from .._core.options import variable_of
 
 
 def differing_options(
@@ -46,4 +47,5 @@ def differing_options(
 
 def _variable(prefix: str, option: str) -> str:
     """Return the name of a variable; some are not of the role."""
-    return option if option.startswith("kubegpu_") else f"{prefix}{option}"
+    shared = not prefix or option.startswith("kubegpu_")
+    return option if shared else variable_of(prefix[:-1], option)

@@ -63,4 +63,5 @@ def check_max_unavailable(prefix: str, value: str) -> None:
     :raises InputError: it is no number or percentage above 0.
     """
     if not re.match(r"\d+%?\Z", value) or value in ("0", "0%"):
-        raise wrong_value(f"{prefix}max_unavailable", "a number or a percentage above 0", value)
+        name = f"{prefix}pods.max_unavailable"
+        raise wrong_value(name, "a number or a percentage above 0", value)

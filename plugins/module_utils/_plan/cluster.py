@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._acceptance.marks import marks
-from .._core.options import read_arguments
+from .._core.options import PODS, Spec, read_arguments, variable_of
 from .._device_plugin import options as nvidia_options
 from .._device_plugin import vendor_options
 from .._device_plugin.plan import plan as plan_nvidia
@@ -34,7 +34,9 @@ Cluster = Mapping[str, Any]
 _ACCEPTANCE = {"key": "kubegpu.nodes/acceptance", "operator": "Exists", "effect": "NoSchedule"}
 _KUBE = ("kubeconfig", "context", "host", "delegate")
 _APPLY = ("field_manager", "wait_timeout")
-_SHARED = ("gpu_acceptance_required", "gpu_node_labels_node_name", "kubegpu_apply", "kubegpu_kube")
+_SHARED = (
+    "gpu_acceptance_required", "gpu_node_labels_node_name", "kubegpu_apply", "kubegpu_kube", PODS,
+)  # fmt: skip
 _CHART = "kubegpu-nvidia-device-plugin-chart"
 # What all hosts have to see alike, besides the options of the request.
 _ALIKE = ("beside_others", "force_conflicts")
@@ -44,7 +46,7 @@ _ALIKE = ("beside_others", "force_conflicts")
 class Part:
     """A part of a cluster, which one role applies.
 
-    :param options: the options of its request, by the role's names without its prefix.
+    :param options: the argument spec of its request, by the role's names without its prefix.
     :param row: returns what the plan has to know of a host, but for the options.
     :param plan: returns the plan for the row whose options count, the rows of all hosts, and what
         the cluster has.
@@ -56,7 +58,7 @@ class Part:
     :param accepted: whether its pods run on a node that is tested before it takes work.
     """
 
-    options: Collection[str]
+    options: Spec
     row: Callable[[str, Node], Mapping[str, Any]]
     plan: Callable[[Row, Rows, Cluster], Plan]
     teardown: Callable[[str, Cluster], Plan] | None = None
@@ -70,7 +72,8 @@ class Part:
 def variables_of_cluster(part: str) -> set[str]:
     """Return the names of the variables on which the plan of a part depends."""
     found = CLUSTER[part]
-    names = {f"{part}_{option}" for option in (*found.options, *found.own, *found.alike)}
+    options = (*found.options, *found.own, *found.alike)
+    names = {variable_of(part, option).partition(".")[0] for option in options}
     return {*names, *found.others, *_SHARED}
 
 
@@ -85,7 +88,8 @@ def host_row(part: str, host: str, node: Node) -> dict[str, Any]:
         return dict(found.row(host, node))
     options = options_of(part, found.options, node)
     if found.accepted and is_set(node, "gpu_acceptance_required"):
-        options["tolerations"] = [*(options.get("tolerations") or ()), _ACCEPTANCE]
+        own = options.get("tolerations", found.options["tolerations"]["default"])
+        options["tolerations"] = [*own, _ACCEPTANCE]
     seen = {name: node.variables.get(f"{part}_{name}") for name in found.alike}
     for name in ("beside_others", "force_conflicts"):
         # Equal, however they are written.
@@ -354,7 +358,7 @@ def _objects(cluster: Cluster) -> Sequence[Mapping[str, Any]]:
 #: By the role, in the order in which the roles run.
 CLUSTER: Mapping[str, Part] = {
     "gpu_node_labels": Part(
-        (),
+        {},
         _labels_row,
         _plan_labels,
         removed=_labelled,

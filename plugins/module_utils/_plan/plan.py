@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .._core.errors import InputError
-from .._core.options import REPOSITORY_KEYS, wrong_argument
+from .._core.options import PODS, variable_of, wrong_argument
 from .parts import PARTS, is_set
 from .types import Facts, Node, Plan, Run
 
@@ -74,7 +74,7 @@ def variables_of(parts: Iterable[str]) -> set[str]:
 def _names(part: str) -> set[str]:
     found, role = set(PARTS[part].others), PARTS[part].role or part
     for option in PARTS[part].arguments.keys() - set(PARTS[part].internal):
-        found.add(f"{role}_{REPOSITORY_KEYS.get(option, option).partition('.')[0]}")
+        found.add(variable_of(role, option).partition(".")[0])
     return found
 
 
@@ -96,15 +96,27 @@ def _plan(name: str, node: Node, wrong: Mapping[str, InputError]) -> Plan:
 
 
 def options_of(role: str, names: Collection[str], node: Node) -> dict[str, Any]:
-    """Return the options that variables of the role set, with the keys of its mappings."""
+    """Return the options that variables of the role set, with the keys of its mappings.
+
+    Of an option of pods, that of the role has precedence over that of all roles.
+    """
     found = {}
     for option in names:
-        variable, _dot, key = f"{role}_{REPOSITORY_KEYS.get(option, option)}".partition(".")
-        value = node.variables.get(variable)
-        if key and value is not None:
-            if not isinstance(value, Mapping):
-                raise wrong_argument(variable, {"type": "dict"}, value)
-            value = value.get(key)
+        variable = variable_of(role, option)
+        value = _value(variable, node)
+        if value is None and variable == f"{role}_pods.{option}":
+            value = _value(f"{PODS}.{option}", node)
         if value is not None:
             found[option] = value
     return found
+
+
+def _value(variable: str, node: Node) -> Any:
+    """Return the value of a variable, or of a key of a mapping; None if it is not set."""
+    name, _dot, key = variable.partition(".")
+    value = node.variables.get(name)
+    if not key or value is None:
+        return value
+    if not isinstance(value, Mapping):
+        raise wrong_argument(name, {"type": "dict"}, value)
+    return value.get(key)

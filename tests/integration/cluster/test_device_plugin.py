@@ -320,7 +320,7 @@ def test_a_plugin_of_somebody_else_is_said_and_not_fought(cluster, play):
 def test_teardown_removes_all_that_the_role_made(cluster, play):
     requests = {
         "nvidia_device_plugin_configs": CONFIGS,
-        "nvidia_device_plugin_pull_secret": "mirror",
+        "nvidia_device_plugin_pods": {"pull_secret": "mirror"},
         "nvidia_device_plugin_pull_secret_login": {
             "registry": "mirror.example", "username": "robot", "password": "hunter2secret",
         },
@@ -352,7 +352,7 @@ def test_the_shipped_rights_are_enough_and_the_namespace_stays_the_admins(cluste
         requests = {
             **limited,
             "nvidia_device_plugin_configs": CONFIGS,
-            "nvidia_device_plugin_pull_secret": "mirror",
+            "nvidia_device_plugin_pods": {"pull_secret": "mirror"},
             "nvidia_device_plugin_pull_secret_login": {
                 "registry": "mirror.example", "username": "robot", "password": "x",
             },

@@ -88,7 +88,7 @@ def test_a_field_of_somebody_else_stops_the_run_with_his_name(api, play):
 def test_a_login_that_is_not_whole_is_named_and_not_shown(api, play):
     login = {"registry": "mirror.example", "username": "robot", "pasword": "hunter2secret"}
     done = play(
-        nvidia_device_plugin_pull_secret="mirror",
+        nvidia_device_plugin_pods={"pull_secret": "mirror"},
         nvidia_device_plugin_pull_secret_login=login,
     )
     assert done.returncode != 0

@@ -70,7 +70,7 @@ WHOLE = {
     "nvidia_device_plugin_configs": {"shared": SLICING, "mps": MPS},
     "nvidia_device_plugin_feature_discovery": True,
     "nvidia_device_plugin_feature_discovery_api": True,
-    "nvidia_device_plugin_pull_secret": "mirror",
+    "nvidia_device_plugin_pods": {"pull_secret": "mirror"},
     "nvidia_device_plugin_pull_secret_login": {
         "registry": "mirror.example", "username": "robot", "password": "x",
     },

@@ -202,7 +202,7 @@ def test_a_plugin_that_is_changed_meanwhile_is_told(cluster, sliced):
     run = play(
         "site", "--limit", "kube-l4", "--tags", "device_plugin",
         variables={
-            "nvidia_device_plugin_annotations": {"by": "this"},
+            "nvidia_device_plugin_pods": {"annotations": {"by": "this"}},
             # Long enough: the other one is there at once.
             "kubegpu_apply": {"wait_timeout": 20},
         },

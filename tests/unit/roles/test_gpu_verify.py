@@ -72,7 +72,7 @@ def test_a_fabric_manager_that_is_left_alone_is_not_judged(asked, taken):
 
 def test_the_pods_take_the_device_plugins_pull_secret_where_they_have_none():
     assert value("__gpu_verify_pull_secrets") == []
-    plugin = {"nvidia_device_plugin_pull_secret": "registry"}
+    plugin = {"nvidia_device_plugin_pods": {"pull_secret": "registry"}}
     assert value("__gpu_verify_pull_secrets", **plugin) == ["registry"]
     assert value("__gpu_verify_pull_secrets", gpu_verify_pull_secrets=["own"], **plugin) == ["own"]
     # A secret is its namespace's.

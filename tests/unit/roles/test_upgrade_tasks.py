@@ -87,7 +87,7 @@ def test_the_lease_outlasts_hosts_that_are_changed_after_each_other(sizes, forks
 
 
 def test_the_lease_is_tried_before_there_is_a_plan():
-    assert lease_duration(ansible_forks=1) == 3600 + 600 + 60
+    assert lease_duration(ansible_forks=1) == 3600 + 900 + 60
 
 
 def test_a_record_is_used_on_a_node_that_a_run_holds_only():

@@ -206,7 +206,7 @@ CLUSTER = (
         "The priority class of the pod is limited to namespaces with a quota for it: usually "
         "system-node-critical outside of kube-system, as on GKE.",
         "Make a ResourceQuota in the namespace with a scopeSelector for that priority class, or "
-        "choose another one (nvidia_device_plugin_priority_class).",
+        "choose another one (nvidia_device_plugin_pods.priority_class).",
         'pods "x" is forbidden: error determining quota: insufficient quota to match these scopes: '
         "[{PriorityClass In [system-node-critical system-cluster-critical]}]",
         "kubernetes plugin/pkg/admission/resourcequota",

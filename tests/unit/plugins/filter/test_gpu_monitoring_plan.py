@@ -267,7 +267,7 @@ def test_what_belongs_to_somebody_else_is_refused_or_left():
     ({"interval": 121}, "gpu_monitoring_interval"),
     ({"alert_labels": {"a-b": "x"}}, "gpu_monitoring_alert_labels"),
     ({"temperature": 0}, "gpu_monitoring_temperature"),
-    ({"max_unavailable": "0"}, "gpu_monitoring_max_unavailable"),
+    ({"max_unavailable": "0"}, "gpu_monitoring_pods.max_unavailable"),
     ({"kubelet_directory": "kubelet"}, "gpu_monitoring_kubelet_directory"),
     ({"pod_labels": ["("]}, "gpu_monitoring_pod_labels"),
     ({"pod_labels": ["a{1,2}"]}, "gpu_monitoring_pod_labels"),

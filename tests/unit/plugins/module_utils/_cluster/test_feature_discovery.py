@@ -164,7 +164,7 @@ def test_no_pod_is_told_with_what_keeps_it_off():
 
 
 def test_a_node_of_another_plugin_needs_no_discovery():
-    """The cluster is divided by nvidia_device_plugin_node_selector (docs/device-plugin.md)."""
+    """The cluster is divided by nvidia_device_plugin_pods.node_selector (docs/device-plugin.md)."""
     ours = daemonset(selector={"app.kubernetes.io/name": "ours"}, nodeSelector={"pool": "a"})
     theirs = daemonset("nvidia-device-plugin", labels={"app": "theirs"}, selector={"app": "theirs"})
     discovery = copy.deepcopy(DISCOVERY)
@@ -189,7 +189,7 @@ def test_the_quota_of_a_priority_class_is_known():
     kube.objects["events"] = [event]
     (missing,) = waited(kube, timeout=0)[0]["missing"]
     assert missing["code"] == "priority_class_quota"
-    assert "nvidia_device_plugin_priority_class" in missing["next_step"]
+    assert "nvidia_device_plugin_pods.priority_class" in missing["next_step"]
     # The plugin's own pods are kept off by the same.
     kube = StandinCluster(nodes=[node("n1", labels=MARKER)], daemonsets=[PLUGIN], events=[event])
     (missing,) = waited(kube, timeout=0)[0]["missing"]

@@ -187,7 +187,7 @@ def test_s15_nodes_share_as_they_chose():
 @pytest.mark.parametrize(
     ("requests", "login", "words"),
     [
-        ({}, ["registry", "username", "password"], "nvidia_device_plugin_pull_secret is not"),
+        ({}, ["registry", "username", "password"], "nvidia_device_plugin_pods.pull_secret is not"),
         ({"pull_secret": "x"}, ["registry", "username"], "pull_secret_login lacks password"),
         ({"pull_secret": "x"}, ["password", "registry", "user"],
          "lacks username and does not know user"),

@@ -114,7 +114,7 @@ def test_further_arguments_come_last():
         ("amd", {"naming": "both"}, "amd_device_plugin_naming"),
         ("amd", {"labeller": True, "labeller_version": "latest"}, "labeller_version"),
         ("amd", {"shared": 2}, "no option shared"),
-        ("amd", {"max_unavailable": "0"}, "amd_device_plugin_max_unavailable"),
+        ("amd", {"max_unavailable": "0"}, "amd_device_plugin_pods.max_unavailable"),
         ("intel", {"shared": 0}, "intel_device_plugin_shared"),
         ("intel", {"allow_ids": ["56c0"]}, "56c0"),
         ("intel", {"allow_ids": ["auto", "all"]}, "intel_device_plugin_allow_ids"),

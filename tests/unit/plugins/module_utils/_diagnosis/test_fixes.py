@@ -38,7 +38,7 @@ SITE = "ansible-playbook kubegpu.nodes.site --limit {limit} --tags driver"
 
 @pytest.mark.parametrize(("code", "subject", "names", "fix"), [
     ("plugin_tolerates_not", NODE, {"vendor": "amd"},
-     f"amd_device_plugin_tolerations, then: {PLAY}"),
+     f"amd_device_plugin_pods.tolerations, then: {PLAY}"),
     ("plugin_tolerates_not", NODE, {}, ""),
     ("pod_security", NODE, pod_names("kubegpu", "plugin"),
      "kubectl label namespace kubegpu pod-security.kubernetes.io/enforce=privileged"),

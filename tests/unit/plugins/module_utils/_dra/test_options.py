@@ -37,7 +37,7 @@ def test_a_service_of_the_host_turns_its_gate_on():
         ({"kubelet_directory": "kubelet"}, "nvidia_dra_driver_kubelet_directory"),
         ({"version": "latest"}, "nvidia_dra_driver_version is 'latest', which pins no version"),
         ({"image": "a/b:v1"}, "nvidia_dra_driver_image is 'a/b:v1', with a version"),
-        ({"max_unavailable": "0"}, "nvidia_dra_driver_max_unavailable"),
+        ({"max_unavailable": "0"}, "nvidia_dra_driver_pods.max_unavailable"),
         ({"feature_gates": {"DynamicMig": True}}, "DynamicMig, which the DRA driver does not know"),
         ({"feature_gates": {"DynamicMIG": "yes"}}, "feature_gates.DynamicMIG is 'yes'"),
         ({"feature_gates": {"PassthroughSupport": True}}, "GPUs of virtual machines"),

@@ -72,7 +72,9 @@ def test_pods_run_on_nodes_that_are_tested_where_the_vendor_has_tests(part):
     options = row(part, gpu_acceptance_required="yes")["options"]
     keys = [one["key"] for one in options.get("tolerations", ())]
     accepted = part not in ("amd_device_plugin", "intel_device_plugin")
-    assert keys == (["kubegpu.nodes/acceptance"] if accepted else [])
+    # In addition to those of the role.
+    usual = ["nvidia.com/gpu", "CriticalAddonsOnly"]
+    assert keys == ([*usual, "kubegpu.nodes/acceptance"] if accepted else [])
     assert "tolerations" not in row(part)["options"]
 
 
@@ -200,3 +202,15 @@ def test_a_teardown_of_labels_names_the_nodes():
 def test_a_wrong_option_of_the_labels_is_named():
     with pytest.raises(InputError, match="gpu_node_labels_details has to be true or false"):
         row(LABELS, gpu_node_labels_details="perhaps")
+
+
+@pytest.mark.parametrize("part", CLUSTER_PARTS)
+def test_options_of_pods_are_those_of_the_role_and_else_those_of_all_roles(part):
+    every = {"priority_class": "all", "annotations": {"by": "all"}}
+    own = {"priority_class": "own", "tolerations": []}
+    options = row(part, kubegpu_pods=every, **{f"{part}_pods": own})["options"]
+    assert options["priority_class"] == "own" and options["tolerations"] == []
+    assert options["annotations"] == {"by": "all"}
+    made = planned(part, {}, a={}, b={"kubegpu_pods": every})
+    causes = {one["cause"].partition(" differs")[0] for one in made["refusals"]}
+    assert {f"{part}_pods.priority_class", f"{part}_pods.annotations"} <= causes
