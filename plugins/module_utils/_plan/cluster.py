@@ -88,7 +88,7 @@ def host_row(part: str, host: str, node: Node) -> dict[str, Any]:
         return dict(found.row(host, node))
     options = options_of(part, found.options, node)
     if found.accepted and is_set(node, "gpu_acceptance_required"):
-        own = options.get("tolerations", found.options["tolerations"]["default"])
+        own: Sequence[Any] = options.get("tolerations", found.options["tolerations"]["default"])
         options["tolerations"] = [*own, _ACCEPTANCE]
     seen = {name: node.variables.get(f"{part}_{name}") for name in found.alike}
     for name in ("beside_others", "force_conflicts"):
