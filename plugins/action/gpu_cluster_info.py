@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._missing_rights import (
+    with_all_rights,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import some_names
 
 
@@ -28,3 +31,6 @@ class ActionModule(ModuleAction):
         else:
             offer = f"{some_names(expected)} offer their GPUs"
         return f"waiting until {offer} (limit {options['wait_timeout']} s)"
+
+    def ended(self, result: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        return with_all_rights(self, result, task_vars)
