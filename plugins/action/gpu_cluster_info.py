@@ -33,4 +33,14 @@ class ActionModule(ModuleAction):
         return f"waiting until {offer} (limit {options['wait_timeout']} s)"
 
     def ended(self, result: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        return with_all_rights(self, result, task_vars)
+        result = with_all_rights(self, result, task_vars)
+        if result.get("failed") and not self._task.failed_when:
+            # Each has the message again, for each node; no task after this one reads them.
+            result.pop("layers", None)
+        elif result.get("failed"):
+            parts = {name: result.get(name) or "" for name in ("cause", "evidence", "next_step")}
+            result["layers"] = [
+                {**layer, **parts} if layer.get("cause") else layer
+                for layer in result.get("layers") or ()
+            ]
+        return result

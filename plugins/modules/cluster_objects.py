@@ -15,7 +15,43 @@ description:
     rights that the run lacks.
 author:
   - kubegpu.nodes contributors (@kubegpu)
-options: {}
+extends_documentation_fragment:
+  - kubegpu.nodes.kube
+options:
+  definition:
+    description: An object, or a list of objects.
+    type: raw
+    required: true
+  state:
+    description: Whether the objects are applied or removed.
+    type: str
+    choices: [present, absent]
+    default: present
+  apply:
+    description: Whether the fields of the objects are applied, not merged.
+    type: bool
+    default: false
+  server_side_apply:
+    description: Field manager, and whether conflicts are forced.
+    type: dict
+  hidden_fields:
+    description: Fields that are left out of the result and the difference.
+    type: list
+    elements: str
+  delete_options:
+    description: How objects are removed.
+    type: dict
+  wait:
+    description: Whether to wait until the objects are gone.
+    type: bool
+    default: false
+  wait_timeout:
+    description: For how many seconds.
+    type: int
+    default: 120
+  validate_certs:
+    description: Whether the certificate of the API server is verified.
+    type: bool
 attributes:
   check_mode:
     description: That of M(kubernetes.core.k8s).
@@ -25,10 +61,6 @@ attributes:
     support: full
   idempotent:
     description: That of M(kubernetes.core.k8s).
-    support: full
-  platform:
-    description: Runs where the API server can be reached.
-    platforms: posix
     support: full
 seealso:
   - module: kubernetes.core.k8s

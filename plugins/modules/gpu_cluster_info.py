@@ -277,7 +277,7 @@ layers:
   description: >-
     The same as entries for P(kubegpu.nodes.gpu_report#filter), layer C(allocatable). If the
     cluster is unreachable, the task fails and the first entry has the cause.
-  returned: always, unless an option is invalid
+  returned: success, and on failure if the task has C(failed_when)
   type: list
   elements: dict
 metric_layers:

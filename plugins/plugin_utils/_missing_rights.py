@@ -74,7 +74,7 @@ def with_all_rights(
     if answer.get("failed") or not missing:
         return result
     server = str(answer.get("server"))
-    error = missing_rights(missing, len(needed), found["user"], server, namespace)
+    error = missing_rights(missing, needed, found["user"], server, namespace)
     # Ansible would print the first message from there.
     kept = {name: one for name, one in result.items() if name != "exception"}
     return {**kept, **failure(error)}

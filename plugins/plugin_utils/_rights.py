@@ -154,26 +154,36 @@ def _rows(playbook: str, settings: Settings) -> Iterable[str]:
 
 
 def missing_rights(
-    missing: Sequence[Right], asked: int, user: str, server: str, namespace: str = NAMESPACE
+    missing: Sequence[Right],
+    needed: Sequence[Right],
+    user: str,
+    server: str,
+    namespace: str = NAMESPACE,
 ) -> KubegpuError:
     """Return the error that names all rights which are missing, and the parts that give them.
 
     :param missing: at least one.
-    :param asked: the number of rights that the run needs.
+    :param needed: those that the run needs.
     :param user: who lacks them, as the API server names it.
     :param server: the address of the API server.
     """
     parts = list(dict.fromkeys(one.part for one in missing))
     names = f"the part {parts[0]}" if len(parts) == 1 else f"the parts {', '.join(parts)}"
     return KubegpuError(
-        f"The user {user} lacks {len(missing)} of the {asked} rights that this run needs at the "
+        f"The user {user} lacks {len(missing)} of the {len(needed)} rights that this run needs at the "
         f"API server {server}: rights of {names} of rbac.yml",
-        evidence="\n".join(
-            f"part {part}: {_in_words([one for one in missing if one.part == part])}"
-            for part in parts
-        ),
+        evidence="\n".join(_of_part(part, missing, needed) for part in parts),
         next_step=_apply(parts, user, namespace),
     )
+
+
+def _of_part(part: str, missing: Sequence[Right], needed: Sequence[Right]) -> str:
+    """Return what is missing of a part; of a whole part the resources."""
+    lacking = [one for one in missing if one.part == part]
+    if len(lacking) == 1 or len(lacking) < sum(one.part == part for one in needed):
+        return f"part {part}: {_in_words(lacking)}"
+    resources = ", ".join(dict.fromkeys(one.resource for one in lacking))
+    return f"part {part}: all of its {len(lacking)} rights, on {resources}"
 
 
 def _in_words(rights: Sequence[Right]) -> str:
