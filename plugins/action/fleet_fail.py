@@ -33,7 +33,7 @@ class ActionModule(ControllerAction):
         findings = options["findings"]
         if not findings and not options["msg"]:
             raise InputError(
-                "fleet_fail was given neither findings nor msg, so that the failure has no message.",
+                "fleet_fail has neither findings nor msg: the failure would have no message.",
                 next_step="This is an error of the task that calls it: report its name.",
             )
         text = options["msg"] or "\n\n".join(map(message, findings))

@@ -15,8 +15,8 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - Prints the tables of the playbooks, a line for each change of a host, the progress of long
-    tasks, each failure once with cause, evidence and next step, and one line at the end. Plays and tasks
-    that change nothing are left out.
+    tasks, each failure once with cause, evidence and next step, and one line at the end. Plays and
+    tasks that change nothing are left out.
   - In check mode a change is C(would change). Predictions of a run that is not in check mode are in
     its tables only.
   - With C(-v) and more, it prints what P(ansible.builtin.default#callback) does. The options

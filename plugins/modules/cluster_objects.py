@@ -49,9 +49,6 @@ options:
     description: For how many seconds.
     type: int
     default: 120
-  validate_certs:
-    description: Whether the certificate of the API server is verified.
-    type: bool
 attributes:
   check_mode:
     description: That of M(kubernetes.core.k8s).

@@ -21,10 +21,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
     with_internal,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.client import KUBE_ARGUMENTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import (
     missing_right,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.client import KUBE_ARGUMENTS
 
 from ._rights import NAMESPACE, Right, Settings, missing_rights, needed_parts, read_rights
 
@@ -133,9 +133,7 @@ def _settings(action: Any, variables: Mapping[str, Any]) -> Settings:
         tasks=[str(one).rpartition(".")[2] for one in tasks],
         run_tags=variables.get("ansible_run_tags") or ["all"],
         skip_tags=variables.get("ansible_skip_tags") or [],
-        vendors=[
-            one for one in _VENDORS if set(groups.get(f"kubegpu_{one}") or ()) & set(members)
-        ],
+        vendors=[one for one in _VENDORS if set(groups.get(f"kubegpu_{one}") or ()) & set(members)],
         options=[*options, *(["lease"] if action._task.args.get("lease") else [])],
     )
 

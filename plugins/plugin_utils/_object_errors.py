@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The failure of kubernetes.core.k8s, which quotes the answer of the API server as it came. Pure."""
+"""The failure of kubernetes.core.k8s, which quotes the API server's answer as it came. Pure."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -170,8 +170,8 @@ def missing_rights(
     parts = list(dict.fromkeys(one.part for one in missing))
     names = f"the part {parts[0]}" if len(parts) == 1 else f"the parts {', '.join(parts)}"
     return KubegpuError(
-        f"The user {user} lacks {len(missing)} of the {len(needed)} rights that this run needs at the "
-        f"API server {server}: rights of {names} of rbac.yml",
+        f"The user {user} lacks {len(missing)} of the {len(needed)} rights that this run needs at "
+        f"the API server {server}: rights of {names} of rbac.yml",
         evidence="\n".join(_of_part(part, missing, needed) for part in parts),
         next_step=_apply(parts, user, namespace),
     )

@@ -55,7 +55,7 @@ def test_the_message_can_be_another_and_has_no_secret(findings):
 def test_a_task_that_gives_no_text_is_named_as_the_error():
     with pytest.raises(AnsibleActionFail) as error:
         run(findings=[])
-    assert "neither findings nor msg" in str(error.value)
+    assert "has neither findings nor msg" in str(error.value)
 
 
 def tasks(of):

@@ -14,7 +14,6 @@ from ansible_collections.kubegpu.nodes.plugins.callback.tables import (
     CallbackModule,
     failure_lines,
 )
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import ABOVE
 
 PARTS = {"cause": "No driver.", "evidence": "nvidia-smi: 9", "next_step": "Run site."}

@@ -32,8 +32,10 @@ def failed(found, quoted):
 
 @pytest.mark.parametrize("quoted", [True, False])
 def test_a_missing_right_is_named_by_its_rule(quoted):
-    said = 'daemonsets.apps "plugin" is forbidden: User "jane" cannot patch resource "daemonsets" ' \
-        'in API group "apps" in the namespace "kubegpu"'  # fmt: skip
+    said = (
+        'daemonsets.apps "plugin" is forbidden: User "jane" cannot patch resource "daemonsets" '
+        'in API group "apps" in the namespace "kubegpu"'
+    )
     found = in_words(failed(status(403, "Forbidden", said), quoted), OPTIONS)
     assert found["cause"].startswith("The right 'patch' on 'daemonsets' in the namespace kubegpu")
     assert found["evidence"] == said and found["reason"] == "x"
