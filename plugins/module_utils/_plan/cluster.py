@@ -88,8 +88,8 @@ def host_row(part: str, host: str, node: Node) -> dict[str, Any]:
         return dict(found.row(host, node))
     options = options_of(part, found.options, node)
     if found.accepted and is_set(node, "gpu_acceptance_required"):
-        own: Sequence[Any] = options.get("tolerations", found.options["tolerations"]["default"])
-        options["tolerations"] = [*own, _ACCEPTANCE]
+        options.setdefault("tolerations", found.options["tolerations"]["default"])
+        options["tolerations"] = [*options["tolerations"], _ACCEPTANCE]
     seen = {name: node.variables.get(f"{part}_{name}") for name in found.alike}
     for name in ("beside_others", "force_conflicts"):
         # Equal, however they are written.
