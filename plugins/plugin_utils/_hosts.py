@@ -133,7 +133,9 @@ def _groups(host: str, variables: Variables) -> list[str]:
         return []
     if is_refused(variables):
         return ["kubegpu_refused", "kubegpu_failed"]
-    reported = ["kubegpu_reported"] if _may_be(lambda known: bool(known.get(_REPORTS)), variables) else []
+    reported = (
+        ["kubegpu_reported"] if _may_be(lambda known: bool(known.get(_REPORTS)), variables) else []
+    )
     if wrong_values(host, variables):
         return ["kubegpu_refused", "kubegpu_failed", *reported]
     vendors = _vendors(variables)

@@ -27,7 +27,9 @@ from .types import Dependencies, Request, Settings
 _SOCKET = "/run/docker.sock"
 
 
-def pending(facts: Mapping[str, Any], name: str, node: Dependencies) -> Finding | None:
+def pending(
+    facts: Mapping[str, Any], name: str, node: Dependencies, socket: str = _SOCKET
+) -> Finding | None:
     """Return why dockerd has to be reloaded or restarted for the runtime ``name``, else None.
 
     A hook that is newer than dockerd counts only where this collection has configured the runtime:
@@ -44,7 +46,7 @@ def pending(facts: Mapping[str, Any], name: str, node: Dependencies) -> Finding 
     except KubegpuError:
         # A file that dockerd does not load is a problem in the facts.
         return None
-    host = DockerHost(Settings(path, None, False, False, "never", unit, _SOCKET), node)
+    host = DockerHost(Settings(path, None, False, False, "never", unit, socket), node)
     seen = node.store.get(f"docker_runtime:hook:{unit}")
     running = host.running(host.daemon(), file_changes=False, hook_seen_by=seen)
     entry = runtimes(document).get(name)

@@ -257,7 +257,9 @@ def _is_changed(host: str, variables: Variables) -> bool:
 
 def _was_changed(variables: Variables) -> bool:
     """Return whether this run changed a node, or another one that no verification followed."""
-    return is_due(variables) or any(_result_changed(variables, role) for role in (*NODE_ROLES, *AMD_ROLES))
+    return is_due(variables) or any(
+        _result_changed(variables, role) for role in (*NODE_ROLES, *AMD_ROLES)
+    )
 
 
 def unverified_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[str]:
@@ -287,7 +289,10 @@ def _unverified(pending: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     else:
         names = " and ".join(daemons)
         needs, step = f"a restart of {names}", f"Restart {names} on it"
-    return {"why": f"It needs {needs}.", "next_step": f"{step}, then run site again, which verifies it."}
+    return {
+        "why": f"It needs {needs}.",
+        "next_step": f"{step}, then run site again, which verifies it.",
+    }
 
 
 def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
