@@ -23,9 +23,9 @@ description:
   - Each failure has a cause, evidence and a next step. Known error messages of the driver, the
     toolkit and the runtimes are explained, for example with the driver version that an image
     requires. See P(kubegpu.nodes.gpu_report#filter) for a table of the results.
-  - A verification does not change the node. The containers that are started have a time limit, and are removed
-    with everything that was created for them, even if a signal stops the module. What a killed run
-    leaves behind is removed by the next run.
+  - A verification does not change the node. The containers that are started have a time limit, and
+    are removed with everything that was created for them, even if a signal stops the module. What a
+    killed run leaves behind is removed by the next run.
   - Whether Kubernetes assigns GPUs to pods is not verified.
 author:
   - kubegpu.nodes contributors (@kubegpu)
