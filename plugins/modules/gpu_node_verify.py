@@ -353,12 +353,7 @@ _ARGUMENT_SPEC: dict[str, dict[str, typing.Any]] = {
     "driver_version": {"type": "str", "default": ""},
     "cdi": {"type": "bool", "default": False},
     "name": {"type": "str", "default": "nvidia"},
-    "require_default": {
-        "type": "list",
-        "elements": "str",
-        "choices": _RUNTIMES,
-        "default": [],
-    },
+    "require_default": {"type": "list", "elements": "str", "choices": _RUNTIMES, "default": []},
     "runtime_path": {"type": "path", "default": RUNTIME_PATH},
     "engines": {
         "type": "list",

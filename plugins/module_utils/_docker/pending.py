@@ -62,7 +62,7 @@ def pending(
 
 def _not_loaded(path: str, unit: str, name: str) -> Finding:
     return Finding(
-        "restart_required",
+        "docker_reload_required",
         f"{path} was changed after dockerd read it: its settings of {name} are not in effect.",
         f"{name} is in the file, and docker info does not name it",
         f"systemctl reload {unit} (running containers continue), or run kubegpu.nodes.site, which "

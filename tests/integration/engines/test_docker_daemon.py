@@ -64,7 +64,7 @@ def test_reload_that_was_lost_is_made_up_for_by_the_next_run(running):
     assert answer["reload_required"]
     assert "does not know the runtime nvidia" in answer["reload_reason"]
     assert "nvidia" not in running.dockerd.info()["Runtimes"]
-    assert running.pending().code == "restart_required"
+    assert running.pending().code == "docker_reload_required"
     answer = running.predicted(**RELOADS)
     assert running.pending() is None
     assert answer["changed"], "the file is right, the daemon is not"

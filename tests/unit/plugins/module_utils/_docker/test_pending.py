@@ -73,7 +73,7 @@ def test_a_file_that_dockerd_has_not_read(node):
     answer = node.once()
     assert answer["reload_required"]
     waits = found(node)
-    assert waits.code == "restart_required" and "systemctl reload docker" in waits.next_step
+    assert waits.code == "docker_reload_required" and "systemctl reload docker" in waits.next_step
     assert waits.evidence == "nvidia is in the file, and docker info does not name it"
     node.once(reload=True)
     assert found(node) is None
