@@ -35,7 +35,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import (
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._connection import FLEET, connected
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
     HostValues,
-    missing_runfiles,
+    wrong_runfiles,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refusal
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables import (
@@ -192,8 +192,9 @@ class ActionModule(ActionBase):
         try:
             planned = plan_node(node, values, parts, self._run(host, variables), earlier, wrong)
             host_values = HostValues((), {}, variables.get("inventory_dir"))
-            for part, missing in missing_runfiles(planned, host_values, self._search).items():
-                planned[part] = PARTS[part].refused(missing)
+            unusable = wrong_runfiles(planned, host_values, self._search, self._digests)
+            for part, error in unusable.items():
+                planned[part] = PARTS[part].refused(error)
             return planned
         except OTHER_FORM as fault:
             # One host costs itself only.

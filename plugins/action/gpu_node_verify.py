@@ -16,4 +16,6 @@ class ActionModule(ModuleAction):
     """Ansible's own action, except for the handling of a lost connection and its lines."""
 
     def waits_for(self, options: Mapping[str, Any]) -> str:
+        if options.get("state") in ("due", "passed"):
+            return "writing the node's record"
         return "verifying the GPUs of the node, and containers that use them"

@@ -603,6 +603,13 @@ ansible_facts:
             tests: [dcgm, nvbandwidth]
             missing: []
             causes: []
+        verification_due:
+          description: >-
+            Whether the node has to be verified: a run began to change it, or its last verification
+            failed, and none has passed since. V(null) if only root can read it.
+          returned: always
+          type: bool
+          sample: false
         driver_hang:
           description: >-
             How NVIDIA's driver hangs; V(null) if it does not. C(program) did not answer for

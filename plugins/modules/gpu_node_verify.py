@@ -23,27 +23,39 @@ description:
   - Each failure has a cause, evidence and a next step. Known error messages of the driver, the
     toolkit and the runtimes are explained, for example with the driver version that an image
     requires. See P(kubegpu.nodes.gpu_report#filter) for a table of the results.
-  - The node is not changed. The containers that are started have a time limit, and are removed
-    with everything that was created for them, even if a signal stops the module. What a killed run
-    leaves behind is removed by the next run.
+  - A verification does not change the node. The containers that are started have a time limit, and
+    are removed with everything that was created for them, even if a signal stops the module. What a
+    killed run leaves behind is removed by the next run.
   - Whether Kubernetes assigns GPUs to pods is not verified.
 author:
   - kubegpu.nodes contributors (@kubegpu)
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.driver_hang
+  - kubegpu.nodes.record
 attributes:
   check_mode:
     description: >-
       Reads everything, starts no container, and reports which containers would be started.
     support: full
   diff_mode:
-    description: The module changes nothing.
-    support: none
+    description: A verification changes nothing. O(state=due) and O(state=passed) show the mark.
+    support: full
   facts:
     description: Returns an C(ansible_facts) dictionary.
     support: full
 options:
+  state:
+    description:
+      - V(verified) verifies the node.
+      - V(due) marks in the node's record that the node has to be verified, and V(passed) drops that
+        mark. Neither verifies anything. The playbook C(kubegpu.nodes.site) verifies a node with the
+        mark. It sets the mark before it changes a node, and the role
+        P(kubegpu.nodes.gpu_verify#role) after a verification that failed. That role drops the mark
+        after a verification that passed, which includes the layers of a cluster.
+    type: str
+    choices: [verified, due, passed]
+    default: verified
   layers:
     description: The layers to judge.
     type: list
@@ -218,6 +230,11 @@ EXAMPLES = r"""
     fail: true
   become: true
 
+- name: Have the playbook site verify the node in its next run
+  kubegpu.nodes.gpu_node_verify:
+    state: due
+  become: true
+
 - name: Verify without starting a container
   kubegpu.nodes.gpu_node_verify:
     container: false
@@ -227,12 +244,12 @@ EXAMPLES = r"""
 RETURN = r"""
 ok:
   description: Whether all tested layers are fine.
-  returned: always
+  returned: with O(state=verified)
   type: bool
   sample: false
 failed_layers:
   description: The layers that failed.
-  returned: always
+  returned: with O(state=verified)
   type: list
   elements: str
   sample: [runtime]
@@ -243,6 +260,7 @@ layers:
       if its texts name something, such as a package.
     - C(ok) is V(null) if a layer was not tested; C(cause) says why. C(proof) says how a layer that
       is fine was verified. C(code) identifies the cause for programs.
+    - Empty with O(state=due) and O(state=passed).
   returned: always
   type: list
   elements: dict
@@ -262,7 +280,7 @@ layers:
       subject: containerd
 ansible_facts:
   description: The facts of M(kubegpu.nodes.gpu_node_facts), as read by this module.
-  returned: always
+  returned: with O(state=verified)
   type: dict
   contains:
     gpu_node:
@@ -287,6 +305,8 @@ next_step:
   type: str
 """
 
+import typing
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
@@ -305,6 +325,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.signals import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import (
     RUNTIME_PATH,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.verification import (
+    mark_verification,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.verify import (
     failure_text,
@@ -314,7 +339,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.verify impor
 )
 
 _RUNTIMES = ["containerd", "docker", "crio"]
-_ARGUMENT_SPEC = {
+_ARGUMENT_SPEC: dict[str, dict[str, typing.Any]] = {
+    "state": {"type": "str", "choices": ["verified", "due", "passed"], "default": "verified"},
+    **STATE_ARGUMENTS,
     "layers": {
         "type": "list",
         "elements": "str",
@@ -326,12 +353,7 @@ _ARGUMENT_SPEC = {
     "driver_version": {"type": "str", "default": ""},
     "cdi": {"type": "bool", "default": False},
     "name": {"type": "str", "default": "nvidia"},
-    "require_default": {
-        "type": "list",
-        "elements": "str",
-        "choices": _RUNTIMES,
-        "default": [],
-    },
+    "require_default": {"type": "list", "elements": "str", "choices": _RUNTIMES, "default": []},
     "runtime_path": {"type": "path", "default": RUNTIME_PATH},
     "engines": {
         "type": "list",
@@ -360,10 +382,20 @@ _ARGUMENT_SPEC = {
 }
 
 
+def _mark(module: AnsibleModule) -> dict[str, typing.Any]:
+    store, due = StateStore(module.params["state_path"]), module.params["state"] == "due"
+    answer = mark_verification(store, due=due, dry_run=module.check_mode)
+    if not module._diff:
+        answer.pop("diff")
+    return {"layers": [], **answer}
+
+
 def main() -> None:
     module = AnsibleModule(argument_spec=_ARGUMENT_SPEC, supports_check_mode=True)
     raise_on_signals()
     try:
+        if module.params["state"] != "verified":
+            module.exit_json(**_mark(module))
         dependencies = node_dependencies(module_runner(module), module_stream(module))
         result = verify_node(module.params, dependencies, module.check_mode)
     except KubegpuError as error:

@@ -21,9 +21,15 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.openpgp imp
     MAX_SIZE,
     read_keys,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum import (
+    MOST_TEXT,
+    checksum_from_text,
+    file_name,
+    parse_checksum,
+)
 
 from ._files import FORMS, check_file, check_report
-from ._paths import Search, find_file
+from ._paths import Search, file_digest, find_file
 from ._variables import Wrong
 from ._variables_data import ROLES
 
@@ -192,33 +198,75 @@ def _inputs(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield "nvidia_driver", "nvidia_driver_licence.token_path", str(licence["token_path"])
 
 
-def missing_runfiles(
-    plans: Mapping[str, Mapping[str, Any]], host: HostValues, search: Search
+def wrong_runfiles(
+    plans: Mapping[str, Mapping[str, Any]],
+    host: HostValues,
+    search: Search,
+    digests: dict[str, str],
 ) -> dict[str, InputError]:
-    """Return the parts whose plan runs a file that the controller does not have.
+    """Return the parts whose plan runs a file that the controller does not have, or another one.
 
     A node that has the version needs no file, so that this is known with its plan only.
 
     :param plans: by the name of the role.
+    :param digests: those of the files that were read for another host; they are added.
     """
     found: dict[str, InputError] = {}
-    for part, option, path in _planned_runfiles(plans):
-        for error in _missing(option, path, host, search):
+    for part, option, path, checksum in _planned_runfiles(plans):
+        try:
+            place = find_file(f"{option}.path", path, {"inventory_dir": host.inventory_dir}, search)
+            _compare(f"{option}.checksum", place, checksum, host, digests)
+        except InputError as error:
             found.setdefault(part, error)
     return found
 
 
 def _planned_runfiles(
     plans: Mapping[str, Mapping[str, Any]],
-) -> Iterator[tuple[str, str, str]]:
-    """Return part, option and path of each file of the controller that a plan runs."""
+) -> Iterator[tuple[str, str, str, str]]:
+    """Return part, option, path and checksum of each file of the controller that a plan runs."""
     driver = plans.get("nvidia_driver", {}).get("runfile") or {}
     if driver.get("path") and not driver.get("remote"):
-        yield "nvidia_driver", "nvidia_driver_runfile.path", str(driver["path"])
+        given = str(driver.get("checksum") or "")
+        yield "nvidia_driver", "nvidia_driver_runfile", str(driver["path"]), given
     for one in plans.get("cuda_toolkit", {}).get("runfiles") or ():
         if one["file"] and not one["remote"]:
-            option = f"cuda_toolkit_runfiles[{one['version']!r}].path"
-            yield "cuda_toolkit", option, str(one["file"])
+            option = f"cuda_toolkit_runfiles[{one['version']!r}]"
+            yield "cuda_toolkit", option, str(one["file"]), str(one.get("checksum") or "")
+
+
+def _compare(
+    option: str, place: str, given: str, host: HostValues, digests: dict[str, str]
+) -> None:
+    """Compare a runfile with its checksum, unless only the node can read that.
+
+    :raises InputError: they differ, or the checksum's file is not there or has none of it.
+    """
+    name = file_name(place)
+    checksum = parse_checksum(given, name)
+    if checksum.is_url:
+        return
+    wanted = checksum.sha256
+    try:
+        if wanted is None:
+            source = str(checksum.source)
+            known = find_file(option, source, {"inventory_dir": host.inventory_dir})
+            with open(known, encoding="utf-8", errors="replace") as text:
+                wanted = checksum_from_text(text.read(MOST_TEXT), name, source)
+        if place not in digests:
+            digests[place] = file_digest(place)
+    except OSError as error:
+        raise InputError(
+            f"{option.rpartition('.')[0]}: {error.filename or place} cannot be read.",
+            evidence=str(error),
+            next_step="Make it readable for the user of ansible-playbook.",
+        ) from error
+    if digests[place] != wanted:
+        raise InputError(
+            f"{option}: {place} has another SHA-256.",
+            evidence=f"the file has {digests[place]}, the checksum is {wanted}",
+            next_step="Compare the checksum with the publisher's, or copy the file again.",
+        )
 
 
 def _uses(role: str, values: Mapping[str, Any]) -> bool:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,13 +19,14 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     KubegpuError,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum import (
+    MOST_TEXT,
     checksum_from_text,
     file_name,
     is_file_name,
     parse_checksum,
     shown,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import find_file
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._paths import file_digest, find_file
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import (
     run_with_progress,
     show_progress,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 CACHE = "/var/cache/kubegpu"
 _DOWNLOAD = "kubegpu.nodes.runfile_download"
-_MOST_TEXT = 4 * 1024 * 1024
 # Seconds for a server to confirm that a file exists, and to send a text.
 _PROBE_SECONDS = 60
 _TEXT_SECONDS = 600
@@ -165,7 +164,7 @@ class _Fetch:
 
     def _read_url(self, url: str) -> str:
         answer = self._module(
-            _DOWNLOAD, {"url": url, "max_bytes": _MOST_TEXT, "max_seconds": _TEXT_SECONDS}
+            _DOWNLOAD, {"url": url, "max_bytes": MOST_TEXT, "max_seconds": _TEXT_SECONDS}
         )
         if answer.get("failed"):
             raise KubegpuError(
@@ -190,7 +189,7 @@ class _Fetch:
         try:
             found = find_file("runfile.checksum", path, self.task_vars)
             with open(found, encoding="utf-8", errors="replace") as handle:
-                return handle.read(_MOST_TEXT)
+                return handle.read(MOST_TEXT)
         except OSError as error:
             raise InputError(
                 f"The checksum file {path} cannot be read on the controller.",
@@ -212,17 +211,14 @@ class _Fetch:
             raise InputError(error.cause, evidence=error.evidence, next_step=step) from error
 
     def _verify_local(self, path: str, wanted: str) -> None:
-        digest = hashlib.sha256()
         try:
-            with open(path, "rb") as handle:
-                for part in iter(lambda: handle.read(1024 * 1024), b""):
-                    digest.update(part)
+            seen = file_digest(path)
         except OSError as error:
             raise InputError(
                 f"The runfile {path} cannot be read on the controller.", evidence=str(error)
             ) from error
-        if digest.hexdigest() != wanted:
-            raise _wrong(path, wanted, digest.hexdigest(), "Nothing was copied to the node.")
+        if seen != wanted:
+            raise _wrong(path, wanted, seen, "Nothing was copied to the node.")
 
     def _verify_remote(self, path: str, wanted: str) -> None:
         seen = self._sha256_on_node(path)
@@ -389,4 +385,4 @@ def _words(answer: Mapping[str, Any], secret: str) -> str:
 
 
 def _decoded(content: str) -> str:
-    return base64.b64decode(content).decode("utf-8", "replace")[:_MOST_TEXT]
+    return base64.b64decode(content).decode("utf-8", "replace")[:MOST_TEXT]

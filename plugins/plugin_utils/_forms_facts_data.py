@@ -328,6 +328,7 @@ GPU_NODE: Mapping[str, Form] = {
             "causes": TEXTS,
         },
     ),
+    "verification_due": "flag?",
     "driver_hang": (HANG,),
     "problems": [PROBLEM],
 }

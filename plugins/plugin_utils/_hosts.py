@@ -42,6 +42,7 @@ Answer = TypeVar("Answer")
 PLANS = "kubegpu_plans"
 # By their part in the table of the plan.
 _AMD_PARTS = dict(zip(("AMD driver", "AMD toolkit"), AMD_ROLES))
+_REPORTS = "kubegpu_report_dir"
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 _DELEGATE = "kubegpu_kube.delegate"
 _NAMESPACE = "kubegpu_kube_namespace"
@@ -132,7 +133,9 @@ def _groups(host: str, variables: Variables) -> list[str]:
         return []
     if is_refused(variables):
         return ["kubegpu_refused", "kubegpu_failed"]
-    reported = ["kubegpu_reported"] if _may_be(_is_reported, variables) else []
+    reported = (
+        ["kubegpu_reported"] if _may_be(lambda known: bool(known.get(_REPORTS)), variables) else []
+    )
     if wrong_values(host, variables):
         return ["kubegpu_refused", "kubegpu_failed", *reported]
     vendors = _vendors(variables)
@@ -409,11 +412,6 @@ def _has_amd(variables: Variables) -> bool:
     )
 
 
-def _is_reported(variables: Variables) -> bool:
-    """Return whether the host has a folder for reports."""
-    return bool(variables.get("kubegpu_report_dir"))
-
-
 def _is_monitored(variables: Variables) -> bool:
     """Return whether the host gets an exporter of its own, and not by a cluster.
 
@@ -439,6 +437,18 @@ def _has_exporter(variables: Variables) -> bool:
     """Return whether this collection has set up an exporter on the host."""
     exporter = (_node(variables) or {}).get("exporter") or {}
     return bool(exporter.get("method") or exporter.get("packages_managed"))
+
+
+def is_due(variables: Variables) -> bool:
+    """Return whether the record of the node has the mark that it has to be verified."""
+    marked = (variables.get("kubegpu_due") or {}).get("changed") is True
+    return marked or (_node(variables) or {}).get("verification_due") is True
+
+
+def _begins(variables: Variables) -> bool:
+    """Return whether this run changes the node, whose record has no mark yet."""
+    able = _is_verified(variables) and not is_due(variables)
+    return able and any(plan.get("steps") for plan in plans(variables).values())
 
 
 def _is_verified(variables: Variables) -> bool:
@@ -472,6 +482,8 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "not_kept": lambda variables: not _is_kept(variables),
     "driver": _can_verify,
     "verified": _is_verified,
+    "due": is_due,
+    "begins": _begins,
     "monitored": lambda variables: _is_monitored(variables) and not _has_failed(variables),
     "monitoring_work": lambda variables: (
         (variables.get("gpu_monitoring_host_plan") or {}).get("work") is True

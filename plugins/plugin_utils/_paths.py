@@ -10,6 +10,7 @@ searched as Ansible does, which for the playbooks of a collection means inside t
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,6 +49,18 @@ def find_file(
         next_step="Put the file there, or give its path: absolute, or relative to the folder of "
         "the inventory or to the folder in which ansible-playbook is started.",
     )
+
+
+def file_digest(path: str) -> str:
+    """Return the SHA-256 of a file, which may be large.
+
+    :raises OSError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle:
+        for part in iter(lambda: handle.read(1024 * 1024), b""):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _places(path: str, variables: Mapping[str, Any]) -> list[str]:

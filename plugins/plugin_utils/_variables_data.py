@@ -251,6 +251,7 @@ REMOVED_FACTS = (
 # Facts that the playbooks pass from play to play, and the public facts of the roles.
 KEPT_FACTS = (
     "kubegpu_begun",
+    "kubegpu_due",
     "kubegpu_failure",
     "kubegpu_plans",
     "kubegpu_prometheus_failure",

@@ -301,6 +301,8 @@ _OF_RUNTIME = (
           fix=_TOOLKIT),
     Rule("wrong_program", RUNTIME, ("toolkit_missing",), fix=_TOOLKIT),
     Rule("restart_required", RUNTIME, fix=_TOOLKIT),
+    Rule("docker_reload_required", RUNTIME, fix="systemctl reload docker"),
+    Rule("docker_restart_required", RUNTIME, ("toolkit_missing",), fix="systemctl restart docker"),
     Rule("not_default", RUNTIME, ("toolkit_missing",
           "k3s_template_other_version", "runtime_lost", "handler_missing"),
           fix=_DEFAULT),

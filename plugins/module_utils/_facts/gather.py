@@ -48,6 +48,7 @@ from .._packages.installed import (
 from .._record.acceptance import read_acceptance
 from .._record.converged import cached_report, converged_fingerprints
 from .._record.options import STATE_PATH
+from .._record.verification import verification_due
 from .._toolkit.facts import read_repositories, read_specifications, read_toolkit
 from .device_nodes import read_device_nodes, read_errors, read_kernel_drivers
 from .hardware import read_bridges, read_functions
@@ -133,7 +134,7 @@ def gather(
         "nvml": None if nvml is None else with_mig(reader, nvml),
         "mig": read_setup(reader, record, read_checksums(reader, BOOT_PATHS)),
         "exporter": read_exporter(reader, units, packages, record),
-        "acceptance": read_acceptance(record),
+        **_read_results(record),
         "driver_hang": None if hang is None else asdict(hang),
     }
     found = find_problems(node, nvml_error, rpm_error, _silent(functions))
@@ -154,6 +155,14 @@ def _read_system(reader: NodeReader) -> dict[str, Any]:
 def _is_monitored(record: Mapping[str, Any] | None) -> bool:
     """Return whether an exporter is set up here: then its unit counts without a GPU, too."""
     return RECORD in ((record or {}).get("values") or {})
+
+
+def _read_results(record: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what earlier runs found out about the node."""
+    return {
+        "acceptance": read_acceptance(record),
+        "verification_due": verification_due(record),
+    }
 
 
 def _read_hardware(

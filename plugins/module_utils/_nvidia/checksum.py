@@ -15,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 from .._core.errors import InputError
 from .._core.redact import addresses
 
+# The most that is read of a file with a checksum.
+MOST_TEXT = 4 * 1024 * 1024
 _SHA256 = re.compile(r"^[0-9a-fA-F]{64}$")
 _SUM_LINE = re.compile(r"^(?:(?P<bsd>SHA256) \((?P<name1>.+)\) = )?(?P<hex>[0-9a-fA-F]{64})"
                        r"(?: [ *](?P<name2>.+))?$")  # fmt: skip

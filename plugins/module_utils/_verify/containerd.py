@@ -67,7 +67,7 @@ class ContainerdProbe:
         handlers, source = tuple(sorted(known)), "containerd config dump"
         if answer.handlers is not None:
             handlers, source = tuple(sorted(answer.handlers)), "crictl info"
-        else:
+        if answer.handlers is None or (handler in known and handler not in handlers):
             fault = self._outdated(facts, handler in known)
             if fault:
                 return RuntimeState("containerd", handler, fault=fault)

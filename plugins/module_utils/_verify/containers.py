@@ -46,6 +46,8 @@ class Dependencies:
     :param interpreter: returns the interpreter of a script, None for other files.
     :param restarted_since: whether the daemon of a unit started after a file was last changed;
         None if unknown.
+    :param docker_pending: why dockerd waits for a reload or a restart, from the fact
+        ``runtimes.docker`` and the name of the handler; None if it does not.
     :param lock: keeps other runs out.
     :param before_cleanup: called before the final clean-up, which no signal may interrupt.
     """
@@ -57,6 +59,7 @@ class Dependencies:
     image_names: Callable[[str], list[str]]
     interpreter: Callable[[str], str | None]
     restarted_since: Callable[[str, str], bool | None]
+    docker_pending: Callable[[Mapping[str, Any], str], Finding | None]
     lock: Callable[[], AbstractContextManager[None]]
     before_cleanup: Callable[[], None]
 

@@ -45,9 +45,13 @@ class DockerProbe:
         listed = handler in known
         if listed:
             fault = self._tests.wrong_program("docker", known.get(handler))
+        waits = None if fault else self._dependencies.docker_pending(facts, handler)
         containers: tuple[ContainerRun, ...] = ()
         if listed and not fault and self._options.container:
             containers = tuple(self._run_containers(node, facts))
+        if not any(one.result for one in containers):
+            # Otherwise the containers show whether it matters.
+            fault = fault or waits
         return RuntimeState(
             "docker",
             handler,
@@ -56,6 +60,7 @@ class DockerProbe:
             facts["default_runtime"],
             "docker info",
             fault=fault,
+            pending=waits,
             containers=containers,
         )
 

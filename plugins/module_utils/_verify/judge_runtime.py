@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._core.finding import Finding
@@ -151,6 +152,9 @@ def _container(
     if result is None:
         return untried(RUNTIME, "not_asked", "No container was started.", subject=runtime.name)
     finding = _container_fault(node, container, result)
+    if runtime.pending and finding and finding.code == "docker_no_gpu_driver":
+        # The diagnosis, which starts no container, has the same cause.
+        finding = replace(runtime.pending, evidence=finding.evidence)
     if finding is None:
         command = " ".join(container.command)
         proof = (

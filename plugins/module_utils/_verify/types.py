@@ -78,6 +78,7 @@ class RuntimeState:
     :param recorded: the files in which an earlier run has configured the handler, which is in none
         of them now.
     :param fault: why it cannot be tested, for example because it does not run.
+    :param pending: the restart that it waits for, which explains a container that failed.
     :param idle: why it is not tested, without being at fault.
     """
 
@@ -89,6 +90,7 @@ class RuntimeState:
     source: str = ""
     recorded: tuple[str, ...] = ()
     fault: Finding | None = None
+    pending: Finding | None = None
     idle: str = ""
     containers: tuple[ContainerRun, ...] = ()
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -13,7 +14,11 @@ from functools import partial
 from typing import Any
 
 from .._core.errors import KubegpuError
+from .._core.finding import Finding
 from .._core.message import message
+from .._docker.api import find_program, read_info
+from .._docker.pending import pending
+from .._docker.types import Dependencies as DockerNode
 from .._facts.gather import gather
 from .._facts.runtimes import RuntimePaths
 from .._hardware.vgpu_licence import unlicensed
@@ -24,6 +29,8 @@ from .._host.files import changed_since
 from .._host.reader import NodeReader
 from .._host.signals import end_children, ignore_signals
 from .._host.systemd import read_daemon
+from .._record.options import STATE_PATH
+from .._record.store import StateStore
 from .collect import Collector, await_licences, cleaned
 from .containers import Dependencies
 from .evidence import own_gpus
@@ -49,6 +56,7 @@ def node_dependencies(run: Runner, stream: Stream | None = None) -> Dependencies
         image_names,
         interpreter,
         _restarted_since(run, reader),
+        _docker_pending(run),
         exclusive,
         _before_cleanup,
     )
@@ -136,3 +144,15 @@ def _restarted_since(run: Runner, reader: NodeReader) -> Callable[[str, str], bo
         return not changed_since(path, started)
 
     return restarted
+
+
+def _docker_pending(run: Runner) -> Callable[[Mapping[str, Any], str], Finding | None]:
+    def waits(facts: Mapping[str, Any], handler: str) -> Finding | None:
+        # A record that cannot be read is an error of those that write it.
+        with contextlib.suppress(KubegpuError):
+            # No file is validated, so that it needs no folder for that.
+            node = DockerNode(run, StateStore(STATE_PATH), "", read_info, find_program)
+            return pending(facts, handler, node)
+        return None
+
+    return waits

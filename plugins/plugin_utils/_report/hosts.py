@@ -27,6 +27,7 @@ from .._hosts import (
     asks_for_mig,
     facts,
     form_error,
+    is_due,
     plans,
     select_hosts,
     switches,
@@ -232,7 +233,7 @@ def _waiting(mig: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[str]:
-    """Return the hosts with a loaded driver that this run changed, or with ``gpu_verify_all``."""
+    """Return the hosts with a loaded driver that a run changed, or with ``gpu_verify_all``."""
     able = select_hosts(hosts, hostvars, "driver")
     return [host for host in able if _to_verify(host, hostvars[host])]
 
@@ -250,12 +251,15 @@ def _to_verify(host: str, variables: Variables) -> bool:
 
 
 def _is_changed(host: str, variables: Variables) -> bool:
-    """Return whether a role changed the node, and no reboot or restart is left to be done."""
-    return _was_changed(variables) and not result_row(host, variables)["open"]
+    """Return whether a node was changed, and no reboot or restart is left to be done."""
+    return _was_changed(variables) and not result_row(host, variables)["pending"]
 
 
 def _was_changed(variables: Variables) -> bool:
-    return any(_result_changed(variables, role) for role in (*NODE_ROLES, *AMD_ROLES))
+    """Return whether this run changed a node, or another one that no verification followed."""
+    return is_due(variables) or any(
+        _result_changed(variables, role) for role in (*NODE_ROLES, *AMD_ROLES)
+    )
 
 
 def unverified_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[str]:
@@ -285,7 +289,10 @@ def _unverified(pending: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     else:
         names = " and ".join(daemons)
         needs, step = f"a restart of {names}", f"Restart {names} on it"
-    return {"why": f"It needs {needs}.", "next_step": f"{step}, then run site again, and verify."}
+    return {
+        "why": f"It needs {needs}.",
+        "next_step": f"{step}, then run site again, which verifies it.",
+    }
 
 
 def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:

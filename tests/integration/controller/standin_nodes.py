@@ -54,6 +54,7 @@ MODULES = (
 # They only look, keep a record, or are about a cluster.
 LOOKING = (
     "gpu_cluster_info", "gpu_node_facts", "gpu_node_health", "gpu_node_verify", "node_gpu_label",
+    "gpu_node_verify due", "gpu_node_verify passed",
     "runtime_configuration",
 )  # fmt: skip
 ACTION = """
@@ -81,7 +82,12 @@ class ActionModule(ActionBase):
         place = Path(os.environ["STANDIN"])
         done = place / "done" / host
         with (place / "calls").open("a") as calls:
-            calls.write(json.dumps([host, NAME, self._task.args.get("state")]) + "\\n")
+            state = self._task.args.get("state")
+            marks = NAME == "gpu_node_verify" and state
+            name = f"{{NAME}} {{state}}" if marks else NAME
+            calls.write(json.dumps([host, name, state]) + "\\n")
+        if marks:
+            return {{**result, "changed": True, "layers": []}}
         if NAME == "package_set":
             with (place / "packages").open("a") as given:
                 how = "check" if self._task.check_mode else ""
@@ -108,10 +114,11 @@ class ActionModule(ActionBase):
                 facts["cuda"] = task_vars["standin_cuda"][" ".join(versions)]
             return {{**result, "ansible_facts": {{"gpu_node": facts}}}}
         if NAME == "gpu_node_verify":
-            layer = {{"node": host, "layer": "pci", "ok": True, "proof": "one GPU"}}
+            good = not task_vars.get("standin_layer_fails")
+            layer = {{"node": host, "layer": "pci", "ok": good, "proof": "one GPU"}}
             texts = ("subject", "code", "cause", "evidence", "next_step")
             layer.update(dict.fromkeys(texts, ""))
-            return {{**result, "ok": True, "failed_layers": [], "layers": [layer]}}
+            return {{**result, "ok": good, "failed_layers": [], "layers": [layer]}}
         if NAME == "gpu_node_health":
             unseen = [{{"what": "kernel log", "why": "{{{{ 7*7 }}}} is not a number"}}]
             return {{**result, "ok": True, "gpus": [], "findings": [], "events": [],

@@ -17,6 +17,7 @@ import pytest
 
 from tests.integration.controller.standin_nodes import Nodes
 from tests.tools import environments
+from tests.unit.fixtures.node_facts import installed
 
 TWELVE = [f"gpu{number}" for number in range(1, 13)]
 CLUSTER = {"kubegpu_kube": {"kubeconfig": "/dev/null"}}
@@ -77,6 +78,48 @@ def test_nodes_in_work_at_once_and_a_failure_stops_what_is_not_begun(nodes, core
     assert sorted(run.hosts("gpu_node_verify")) == sorted({*begun} - {"gpu6"})
     assert "Verification" in run.screen
     assert "gpu6 failed in the task Install, configure and load the driver" in words
+
+
+FAILS = {"standin_layer_fails": True}
+CDI = {"path": "/var/run/cdi/nvidia.yaml", "driver_version": "580.126.09"}
+SET_UP = {
+    "container_toolkit": {**installed()["container_toolkit"], "cdi_spec": CDI},
+    "runtimes": {"containerd": None, "docker": None, "crio": None},
+}
+DONE = {"standin_done": True, "standin_facts": SET_UP}
+DUE = {**DONE, "standin_facts": {**SET_UP, "verification_due": True}}
+
+
+def marks(run):
+    """Return how the mark was changed that a node has to be verified."""
+    names = [name for _host, name, _state in run.calls]
+    return [name.partition(" ")[2] for name in names if name.startswith("gpu_node_verify ")]
+
+
+def test_a_node_whose_verification_failed_is_verified_by_the_next_run(nodes):
+    """The second run found nothing changed, verified nothing and ended with 0."""
+    first = nodes.play("site", {"gpu1": FAILS})
+    names = [name for _host, name, _state in first.calls]
+    # Marked before it is changed, so that a run that is killed is followed by a verification.
+    assert first.status == 2 and names.index("gpu_node_verify due") < names.index("nvidia_driver")
+    again = nodes.play("site", {"gpu1": {**DUE, **FAILS}})
+    assert again.status == 2 and again.hosts("gpu_node_verify") == ["gpu1"], again.screen
+    assert marks(first) == ["due"] and marks(again) == []
+
+
+@pytest.mark.full(why="how a mark goes; test_a_node_whose_verification_failed_... has the failure")
+def test_the_mark_of_a_node_goes_with_a_verification_that_passes(nodes):
+    passed = nodes.play("site", {"gpu1": DUE})
+    assert passed.status == 0 and passed.hosts("gpu_node_verify") == ["gpu1"], passed.screen
+    assert marks(passed) == ["passed"]
+    # Nothing is left to do: one module reads the node.
+    last = nodes.play("site", {"gpu1": DONE})
+    assert (last.status, last.calls) == (0, [("gpu1", "gpu_node_facts", None)]), last.screen
+    # A verification by itself sets and drops it as well, and a teardown leaves none.
+    assert marks(nodes.play("verify", {"gpu1": {**DONE, **FAILS}})) == ["due"]
+    assert marks(nodes.play("verify", {"gpu1": DUE})) == ["passed"]
+    assert marks(nodes.play("verify", {"gpu1": DONE})) == []
+    assert marks(nodes.play("teardown", {"gpu1": DUE})) == ["passed"]
 
 
 @pytest.mark.full(why="test_nodes_in_work_... with other numbers")

@@ -64,7 +64,9 @@ def test_reload_that_was_lost_is_made_up_for_by_the_next_run(running):
     assert answer["reload_required"]
     assert "does not know the runtime nvidia" in answer["reload_reason"]
     assert "nvidia" not in running.dockerd.info()["Runtimes"]
+    assert running.pending().code == "docker_reload_required"
     answer = running.predicted(**RELOADS)
+    assert running.pending() is None
     assert answer["changed"], "the file is right, the daemon is not"
     assert answer["diff"] == []
     assert "nvidia" in running.dockerd.info()["Runtimes"]
@@ -126,7 +128,11 @@ def test_gpus_needs_a_restart_and_every_run_says_so_until_it_happens(running):
         answer = running.predicted(**RELOADS)
         assert answer["restart_required"]
         assert "nvidia-container-runtime-hook" in answer["restart_reason"]
+    # A verification without a container has the same reason.
+    waits = running.pending()
+    assert (waits.code, waits.evidence) == ("docker_restart_required", answer["restart_reason"])
     answer = running.predicted(restart="always", **RELOADS)
+    assert running.pending() is None
     assert answer["changed"]
     assert answer["restarted"]
     assert not answer["restart_required"]

@@ -245,15 +245,23 @@ def test_s13_handler_that_is_not_the_default(clean):
 
 @full
 def test_docker_default_runtime_that_is_gone_and_a_dockerd_that_knows_no_gpus(clean):
-    """The hook was put there after dockerd started: --gpus says what everybody has seen."""
+    """The hook was put there after dockerd started: --gpus says what everybody has seen.
+
+    Without a container, as in a diagnosis, the record and the start of dockerd say the same.
+    """
     hook = "/usr/bin/nvidia-container-runtime-hook"
     away = f"mv {hook} {hook}.away; systemctl restart docker; mv {hook}.away {hook}"
     with broken(away, "systemctl reset-failed docker; systemctl restart docker"):
         answers = verify(engines=["docker"])
-    for answer in answers.values():
-        layer = answer["by_name"]["docker"]
-        assert layer["code"] == "docker_no_gpu_driver", layer
+        looked = verify(engines=["docker"], container=False)
+    for host, answer in answers.items():
+        layer, without = answer["by_name"]["docker"], looked[host]["by_name"]["docker"]
+        assert layer["code"] == without["code"] == "docker_restart_required", (layer, without)
+        assert "could not select device driver" in layer["evidence"]
+        assert "--gpus needs a dockerd that was started after" in without["evidence"]
+        assert layer["next_step"] == without["next_step"]
         assert "restart docker" in layer["next_step"]
+    assert verify(DRIVEN, engines=["docker"], container=False)[DRIVEN]["by_name"]["docker"]["ok"]
 
 
 @full

@@ -17,6 +17,7 @@ makes the text. ``test_guides.py`` compares.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import textwrap
@@ -138,6 +139,12 @@ def make(wanted: Mapping[str, Output], texts: Mapping[str, str], folder: Path) -
         known = read.get(texts[name]) or variables_of(texts[name], place)
         read[texts[name]] = known
         its = {host: {**known[host], **output.variables} for host in output.machines}
+        for own_values in its.values():
+            runfile = own_values.get("nvidia_driver_runfile") or {}
+            if runfile.get("path") in output.files:
+                # A guide shows a checksum that nobody has.
+                digest = hashlib.sha256(ED25519).hexdigest()
+                own_values["nvidia_driver_runfile"] = {**runfile, "checksum": digest}
         for file in output.files:
             for root in (folder, place):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)

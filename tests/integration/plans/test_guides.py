@@ -16,7 +16,12 @@ import yaml
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
     PLAYBOOK_VARIABLES,
 )
-from tests.integration.plans import guide_outputs_clusters, guide_outputs_machines, guides
+from tests.integration.plans import (
+    guide_outputs_clusters,
+    guide_outputs_machines,
+    guides,
+    page_outputs,
+)
 from tests.tools.environments import REPOSITORY
 
 OUTPUTS: Mapping[str, guides.Output] = {
@@ -36,6 +41,21 @@ def test_each_output_has_a_name_and_a_place() -> None:
     found = [guides.outputs(text) for text in guides.guides().values()]
     named = [name for names in found if any(names) for name in names]
     assert sorted(named) == sorted(OUTPUTS), "a block of the language text is an output with a name"
+
+
+def test_the_tables_of_results_in_the_pages_are_made_by_the_code() -> None:
+    found = []
+    for path, text in page_outputs.pages().items():
+        found += page_outputs.outputs(text)
+        assert page_outputs.written(text) == text, f"{path.name} is out of date: {WRITE}"
+    assert sorted(found) == sorted(page_outputs.OUTPUTS)
+
+
+def test_a_table_of_a_page_that_a_person_edited_would_be_seen() -> None:
+    text = "before\n\n<!-- output: machine-reboot -->\n\n```\nResult\n```\n\nafter\n"
+    made = page_outputs.written(text)
+    assert "nouveau is loaded and in use" in made and made.endswith("\n```\n\nafter\n")
+    assert page_outputs.written(made) == made
 
 
 def options() -> Iterator[str]:

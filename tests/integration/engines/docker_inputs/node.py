@@ -13,12 +13,26 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import (
+    find_program,
+    read_info,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.pending import pending
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import Dependencies
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.modules import docker_runtime
 from tests.integration.engines.docker_inputs.daemon import Containerd, Dockerd
 from tests.unit.module_process import predicted, run_module
 
 SYSTEMCTL_STANDIN = Path(__file__).with_name("systemctl_standin.py")
 HOOK = "nvidia-container-runtime-hook"
+
+
+def _run(argv: list[str], timeout: int = 60, environment: Any = None) -> Result:
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)
+    return Result(done.returncode, done.stdout, done.stderr)
 
 
 class Node:
@@ -81,6 +95,18 @@ class Node:
         answer: dict[str, Any] = predicted(docker_runtime.main, self.arguments(**options))
         assert not answer.get("failed"), answer["msg"]
         return answer
+
+    def pending(self) -> Finding | None:
+        """Return what a verification says that the running dockerd waits for."""
+        info = self.dockerd.info()
+        facts = {
+            "config_path": str(self.config), "unit": "docker", "version": info["ServerVersion"],
+            "live_restore": info["LiveRestoreEnabled"],
+            "containers_running": info["ContainersRunning"],
+        }  # fmt: skip
+        store = StateStore(str(self.state))
+        access = Dependencies(_run, store, "", read_info, find_program)
+        return pending(facts, "nvidia", access, str(self.dockerd.socket))
 
     def leftovers(self) -> list[str]:
         """Return what is left of the module's own on the node."""

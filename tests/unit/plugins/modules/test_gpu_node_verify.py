@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -13,6 +14,9 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.signals import (
     SIGNALS,
     Interrupted,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.verification import (
+    verification_due,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import verify
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_verify
@@ -61,6 +65,33 @@ def test_a_node_without_a_gpu_is_told_as_that(no_gpu, check):
     ]
     assert answer["layers"][0]["node"] == "here"
     assert answer["ansible_facts"]["gpu_node"]["gpus"] == []
+
+
+def test_the_mark_that_a_node_has_to_be_verified(tmp_path, monkeypatch):
+    monkeypatch.setattr(verify, "gather", None)
+    place = tmp_path / "record" / "state.json"
+
+    def run(state, **options):
+        given = {"state": state, "state_path": str(place)}
+        return run_module(gpu_node_verify.main, given, **options)
+
+    def read():
+        record = json.loads(place.read_text()) if place.exists() else {}
+        return verification_due(record)
+
+    assert not run("passed")["changed"] and not place.parent.exists()
+    told = run("due", check=True, diff=True)
+    assert told["changed"] and told["diff"]["after"] == {"verification": "due"} and not read()
+    assert run("due") == told or "diff" not in run("due")
+    assert read() is True and not run("due")["changed"]
+    assert run("passed", check=True)["changed"] and read() is True
+    assert run("passed")["changed"] and read() is False
+    # Nothing else is recorded: the record and its folder are gone.
+    assert not place.parent.exists()
+
+
+def test_a_record_that_only_root_reads_says_nothing():
+    assert verification_due(None) is None
 
 
 def test_a_signal_is_no_ordinary_error_and_is_told(monkeypatch):

@@ -6,20 +6,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 from ansible.errors import AnsibleError
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _controller_paths
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
     OUTPUTS,
     HostValues,
     check_outputs,
     find_outputs,
-    missing_runfiles,
     wrong_hooks,
     wrong_inputs,
+    wrong_runfiles,
 )
 from tests.unit.plugins.module_utils._formats.test_openpgp import ED25519 as KEY
 
@@ -140,10 +143,17 @@ def test_a_file_that_nothing_reads_may_be_missing(values):
     assert wrong_inputs(host(**values), search) == []
 
 
+CHECKSUM = f"sha256:{hashlib.sha256(b'x').hexdigest()}"
 PLANNED = {
-    "nvidia_driver_runfile.path": {"nvidia_driver": {"runfile": {"path": "files/x"}}},
+    "nvidia_driver_runfile.path": {
+        "nvidia_driver": {"runfile": {"path": "files/x", "checksum": CHECKSUM}},
+    },
     "cuda_toolkit_runfiles['12.8'].path": {
-        "cuda_toolkit": {"runfiles": [{"version": "12.8", "file": "files/x", "remote": False}]},
+        "cuda_toolkit": {
+            "runfiles": [
+                {"version": "12.8", "file": "files/x", "remote": False, "checksum": CHECKSUM},
+            ],
+        },
     },
 }
 
@@ -152,11 +162,63 @@ PLANNED = {
 def test_a_runfile_that_a_plan_runs_is_found_or_the_part_is_refused(tmp_path, option, monkeypatch):
     monkeypatch.chdir(tmp_path)
     of = host(folder=str(tmp_path / "inventory"))
-    ((part, missing),) = missing_runfiles(PLANNED[option], of, search).items()
+    ((part, missing),) = wrong_runfiles(PLANNED[option], of, search, {}).items()
     assert part in PLANNED[option] and str(missing).startswith(f"{option}: files/x is not on")
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "x").write_text("x")
-    assert missing_runfiles(PLANNED[option], of, search) == {}
+    assert wrong_runfiles(PLANNED[option], of, search, {}) == {}
+
+
+def runs(checksum):
+    return {"nvidia_driver": {"runfile": {"path": "files/x", "checksum": checksum}}}
+
+
+@pytest.fixture
+def runfile(tmp_path):
+    """The host whose folder has the runfile, files with its checksum, and files with another."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "x").write_text("x")
+    digest, other = CHECKSUM[7:], "0" * 64
+    for name, value in (("right", digest), ("wrong", other)):
+        (tmp_path / f"{name}.sha256sum").write_text(f"{value}  x\n")
+        entry = {"linux-x86_64": {"relative_path": "a/x", "sha256": value}}
+        (tmp_path / f"{name}.json").write_text(json.dumps({"cuda": entry}))
+    return host(folder=str(tmp_path))
+
+
+@pytest.mark.parametrize("form", ["sha256:{}", "{folder}/{word}.sha256sum", "{folder}/{word}.json"])
+def test_a_runfile_with_another_checksum_is_refused_with_both(runfile, form):
+    folder = runfile.inventory_dir
+    right = form.format(CHECKSUM[7:], folder=folder, word="right")
+    assert wrong_runfiles(runs(right), runfile, search, {}) == {}
+    wrong = form.format("0" * 64, folder=folder, word="wrong")
+    error = wrong_runfiles(runs(wrong), runfile, search, {})["nvidia_driver"]
+    assert error.cause == f"nvidia_driver_runfile.checksum: {folder}/files/x has another SHA-256."
+    assert error.evidence == f"the file has {CHECKSUM[7:]}, the checksum is {'0' * 64}"
+    assert "publisher" in error.next_step
+
+
+def test_a_checksum_that_only_the_node_reads_is_compared_there(runfile):
+    assert wrong_runfiles(runs("https://example.invalid/x.sha256sum"), runfile, search, {}) == {}
+
+
+@pytest.mark.parametrize("text", [None, "nothing\n", "directory"])
+def test_a_file_without_the_checksum_is_refused(runfile, tmp_path, text):
+    place = tmp_path / "sum"
+    if text == "directory":
+        place.mkdir()
+    elif text:
+        place.write_text(text)
+    error = wrong_runfiles(runs(str(place)), runfile, search, {})["nvidia_driver"]
+    assert str(place) in str(error) and error.next_step
+
+
+def test_a_runfile_is_read_once_for_all_hosts(runfile, tmp_path, monkeypatch):
+    digests = {}
+    assert wrong_runfiles(runs(CHECKSUM), runfile, search, digests) == {}
+    monkeypatch.setattr(_controller_paths, "file_digest", None)
+    assert wrong_runfiles(runs(CHECKSUM), runfile, search, digests) == {}
+    assert digests == {f"{tmp_path}/files/x": CHECKSUM[7:]}
 
 
 def test_a_runfile_that_no_plan_runs_may_be_missing():
@@ -167,7 +229,7 @@ def test_a_runfile_that_no_plan_runs_may_be_missing():
         {"nvidia_driver": {"runfile": {"path": "/on/the/node.run", "remote": True}}},
         {"cuda_toolkit": {"runfiles": [url]}},
     ):
-        assert missing_runfiles(plans, host(), search) == {}
+        assert wrong_runfiles(plans, host(), search, {}) == {}
 
 
 def test_missing_hooks_are_told_once():

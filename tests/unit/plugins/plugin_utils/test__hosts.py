@@ -283,6 +283,20 @@ def test_what_a_run_changed_is_verified():
     assert select_hosts([*hostvars], hostvars, "driver") == [*hostvars][:6]
 
 
+def test_the_mark_is_set_where_a_plan_has_steps_and_no_mark_is_there():
+    plan = {"nvidia_driver_plan": {"work": True, "steps": [{"step": "driver"}]}}
+    hostvars = {
+        "steps": host("nvidia", **plan),
+        "asked only": host("nvidia", nvidia_driver_plan={"work": True, "steps": []}),
+        "switched off": host("nvidia", gpu_verify_enabled=False, **plan),
+        "marked": host("nvidia", **plan),
+        "marked now": host("nvidia", kubegpu_due={"changed": True}, **plan),
+    }
+    hostvars["marked"]["ansible_facts"]["gpu_node"]["verification_due"] = True
+    assert select_hosts([*hostvars], hostvars, "begins") == ["steps"]
+    assert select_hosts([*hostvars], hostvars, "due") == ["marked", "marked now"]
+
+
 def test_mig_and_cuda_are_planned_where_they_are_asked_for_or_were_installed():
     hostvars = {
         "mig": host("nvidia", nvidia_mig_config="all-balanced"),

@@ -39,7 +39,8 @@ KEYS = {
     "secure_boot blocked_modules "
     "nouveau kernels cuda container_toolkit cdi_specifications podman selinux "
     "amd_container_toolkit amd_driver repositories "
-    "runtimes kubelet nvml mig exporter acceptance driver_hang problems",
+    "runtimes kubelet nvml mig exporter acceptance verification_due "
+    "driver_hang problems",
     "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id "
     "boot_id image image_system upstream product libc",
     "python": "version tomlkit pynvml",

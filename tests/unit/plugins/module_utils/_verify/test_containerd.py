@@ -14,7 +14,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distribu
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.containerd import spellings
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.options import ProbeOptions
 from tests.unit.fixtures.make_tree import write
-from tests.unit.fixtures.probed_node import collector, facts, runtimes
+from tests.unit.fixtures.probed_node import collector, crictl_info, facts, runtimes
 
 
 def test_a_handler_is_asked_of_crictl_where_there_is_one(tmp_path):
@@ -22,7 +22,7 @@ def test_a_handler_is_asked_of_crictl_where_there_is_one(tmp_path):
         '{"status": {"conditions": [{"type": "RuntimeReady", "status": true}]},'
         ' "config": {"containerd": {"runtimes": {"runc": {}}}}}'
     )
-    probe, _run = collector(tmp_path, answers={"crictl": info}, since=False)
+    probe, _run = collector(tmp_path, answers={"crictl": info}, since=True)
     runtime = runtimes(probe)["containerd"]
     assert (runtime.listed, runtime.source, runtime.containers) == (False, "crictl info", ())
 
@@ -33,6 +33,18 @@ def test_a_file_that_is_newer_than_the_daemon_says_nothing(tmp_path):
     for since in (True, None):
         probe, _run = collector(tmp_path, since=since)
         assert runtimes(probe)["containerd"].fault is None
+
+
+def test_a_handler_that_is_in_the_file_only_waits_for_a_restart(tmp_path):
+    answers = {"crictl": crictl_info("runc")}
+    probe, _run = collector(tmp_path, answers=answers, since=False)
+    fault = runtimes(probe)["containerd"].fault
+    assert (fault.code, fault.evidence) == ("restart_required", "nvidia is in the file")
+    # What is in no file, or in a file that containerd has read, needs more than a restart.
+    gone = facts(runtimes__containerd__handlers={"runc": {}})
+    assert runtimes(probe, gone)["containerd"].fault is None
+    probe, _run = collector(tmp_path, answers=answers, since=True)
+    assert runtimes(probe)["containerd"].fault is None
 
 
 @pytest.mark.parametrize("path", ["/usr/bin/runc", None])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.collect import (
     cleaned,
@@ -31,6 +32,31 @@ def test_a_container_that_failed_has_its_command_to_try(tmp_path):
         "nvidia-smi -L"
     )
     assert by_flag.manual == "docker run --rm --gpus all ubuntu:24.04 nvidia-smi -L"
+
+
+WAITS = Finding("docker_restart_required", "A restart is pending.", "--gpus needs it", "Do it.")
+
+
+@pytest.mark.parametrize("container", [True, False])
+def test_a_restart_that_is_pending_is_the_fault_where_no_container_shows_it(tmp_path, container):
+    options = ProbeOptions(image="cuda:12", container=container)
+    probe, run = collector(tmp_path, options, pending=WAITS)
+    state = runtimes(probe, facts())["docker"]
+    assert state.pending == WAITS
+    assert (state.fault is None) is bool(run.matching("docker run")) is container
+    probe, _run = collector(tmp_path, options)
+    assert runtimes(probe, facts())["docker"].fault is None
+
+
+def test_a_check_that_starts_no_container_has_it_too(tmp_path):
+    probe, run = collector(tmp_path, pending=WAITS, check=True)
+    assert runtimes(probe, facts())["docker"].fault == WAITS and not run.matching("docker run")
+
+
+def test_a_program_that_is_not_nvidias_comes_first(tmp_path):
+    probe, _run = collector(tmp_path, pending=WAITS)
+    wrong = facts(runtimes__docker__runtimes={"nvidia": {"path": "runc"}})
+    assert runtimes(probe, wrong)["docker"].fault.code == "wrong_program"
 
 
 def test_what_docker_was_given_goes_too(tmp_path):

@@ -75,6 +75,20 @@ def test_s9_an_image_that_is_too_new():
     assert "545.23.06" in result.next_step and "CUDA 12.2 or older" in result.next_step
 
 
+def test_verify_and_diagnose_have_one_cause_of_a_dockerd_without_gpus():
+    waits = Finding("docker_restart_required", "A restart is pending.", "old", "Restart it.")
+    words = 'could not select device driver "" with capabilities: [[gpu]].'
+    ran = runtime(container(Result(125, "", words)), name="docker", pending=waits)
+    tried = fault("runtime", what=state(runtimes=(ran,)))
+    looked = fault("runtime", what=state(runtimes=(runtime(name="docker", fault=waits),)))
+    assert tried.code == looked.code == "docker_restart_required"
+    assert tried.next_step == looked.next_step and words in tried.evidence
+    # Another failure of the container, and one that works, are what they are.
+    other = replace(ran, containers=(container(Result(1, "", "no space left on device")),))
+    assert fault("runtime", what=state(runtimes=(other,))).code != "docker_restart_required"
+    assert results_of(what=state(runtimes=(runtime(name="docker", pending=waits),)))["runtime"].ok
+
+
 def test_a_container_that_sees_too_few():
     result = fault("runtime", what=state(runtimes=(runtime(container(Result(0, "", ""))),)))
     assert result.code == "gpu_count_in_container"

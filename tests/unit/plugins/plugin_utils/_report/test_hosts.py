@@ -66,8 +66,45 @@ REBOOTS = {"changed": True, "reboot_required": True, "reboot_reason": "nouveau i
 def test_a_changed_node_that_waits_is_named_with_the_next_step(variables, why, step):
     hostvars = {"a": variables}
     assert tables.unverified_hosts(["a"], hostvars) == ["a"]
-    row = {"node": "a", "why": why, "next_step": f"{step}, then run site again, and verify."}
+    row = {"node": "a", "why": why, "next_step": f"{step}, then run site again, which verifies it."}
     assert tables.unverified_rows(["a"], hostvars) == [row]
+
+
+def due(variables):
+    """The host, whose record has the mark of a run before this one."""
+    variables["ansible_facts"]["gpu_node"]["verification_due"] = True
+    return variables
+
+
+def test_a_node_that_no_verification_passed_is_verified_again_though_nothing_changed():
+    hostvars = {
+        "due": due(planned()),
+        "marked now": planned(kubegpu_due={"changed": True}),
+        "passed": planned(kubegpu_due={"changed": False, "skipped": True}),
+        "switched off": due(planned(gpu_verify_enabled=False)),
+        "failed": due(planned(kubegpu_failure={"refused": False})),
+    }
+    for name, variables in hostvars.items():
+        variables["ansible_facts"]["gpu_node"]["driver"]["loaded"] = "580.126.09"
+        variables["inventory_hostname"] = name
+    assert tables.changed_hosts([*hostvars], hostvars) == ["due", "marked now"]
+    assert tables.unverified_hosts([*hostvars], hostvars) == []
+
+
+def test_a_node_that_still_waits_is_named_again_and_not_verified():
+    waits = due(changed(**WAITS))
+    waits["nvidia_container_toolkit_result"]["changed"] = False
+    waits["ansible_facts"]["gpu_node"]["driver"]["loaded"] = "580.126.09"
+    assert tables.changed_hosts(["a"], {"a": waits}) == []
+    assert tables.unverified_hosts(["a"], {"a": waits}) == ["a"]
+
+
+def test_what_a_plan_warns_of_keeps_no_changed_node_from_its_verification():
+    """It was neither verified nor named, and the run ended with 0."""
+    warned = changed()
+    warned["nvidia_container_toolkit_plan"] = {**TOOLKIT, "warnings": ["The branch ends soon."]}
+    warned["ansible_facts"]["gpu_node"]["driver"]["loaded"] = "580.126.09"
+    assert tables.changed_hosts(["a"], {"a": warned}) == ["a"]
 
 
 @pytest.mark.parametrize(
