@@ -27,7 +27,7 @@ options:
       Seconds to wait until the node has rebooted, and the same again until it answers
       O(test_command).
     type: int
-    default: 900
+    default: 600
   connect_timeout:
     description: Seconds to wait for a connection, instead of the connection's own limit.
     type: int

@@ -44,7 +44,7 @@ def play(api, tmp_path_factory):
     variables = {
         "kubegpu_kube": {"kubeconfig": rights.kubeconfig(api, folder / "kubeconfig")},
         # No controller makes pods here.
-        "nvidia_device_plugin_wait_timeout": 0,
+        "kubegpu_apply": {"wait_timeout": 0},
     }
     inventory = {"all": {"hosts": hosts, "vars": variables}}
     (folder / "inventory.yml").write_text(yaml.safe_dump(inventory))
