@@ -103,7 +103,8 @@ options:
     type: dict
   hosts:
     description: >-
-      All hosts of the play (C(ansible_play_hosts)), with V(stop). The host, with V(message).
+      All hosts of the play (C(ansible_play_hosts)), with V(stop). The host, with V(message), and
+      with V(failure), where a role that has changed it counts like O(changed).
     type: list
     elements: str
   select:

@@ -250,6 +250,19 @@ def _some(names: Sequence[str]) -> str:
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
+def _failure(
+    task: Mapping[str, Any],
+    result: Mapping[str, Any],
+    changed: bool = False,
+    hostvars: Mapping[str, Mapping[str, Any]] | None = None,
+    hosts: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return :func:`failure`; a role that has changed the host, if it is given, counts too."""
+    own = [(hostvars or {})[host] for host in hosts]
+    done = [one.get(f"{role}_result") or {} for one in own for role in (*NODE_ROLES, *AMD_ROLES)]
+    return failure(task, result, changed or any(one.get("changed") for one in done))
+
+
 def _finding(
     task: Mapping[str, Any], result: Mapping[str, Any], again: str = "run again."
 ) -> dict[str, Any]:
@@ -278,7 +291,7 @@ def _left_out(hosts: Sequence[str]) -> dict[str, Any]:
 BATCHES: Mapping[str, Callable[..., Any]] = {
     "serial": hosts_serial,
     "stop": hosts_stop,
-    "failure": failure,
+    "failure": _failure,
     "finding": _finding,
     "refusal": refusal,
     "message": lambda failures, hosts: last_message(hosts[0], failures),

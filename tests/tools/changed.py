@@ -75,6 +75,8 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/filter/*.py", _CODE | _REPORTS),
     ("plugins/callback/*.py", _CODE | {"controller"}),
     ("plugins/doc_fragments/*.py", _CODE),
+    # Imported by its name.
+    ("plugins/plugin_utils/_report/stages.py", _CODE | {"controller"} | _CLUSTER),
     ("plugins/plugin_utils/_fleet_report/templates/*", _CODE | {"controller"}),
     # Roles and playbooks.
     ("roles/nvidia_driver/*", _CODE | _NODES | {"controller"}),

@@ -35,6 +35,7 @@ ACTIONS = {
     "fleet_fail",
     "fleet_report",
     "fleet_plan",
+    "fleet_result",
     "fleet_table",
     "fleet_variables",
     "node_builtin",
