@@ -45,6 +45,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables impo
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
     OTHER_FORM,
     facts,
+    one_cluster,
     planned_parts,
     plans,
 )
@@ -149,6 +150,9 @@ class ActionModule(ActionBase):
             node, row = facts(variables), (said.get(host) or {}).get(part)
             if node is not None and row is not None:
                 rows[host] = {**row, "gpu_node": node}
+        if part == LABELS:
+            # One call labels all of them.
+            one_cluster(list(rows), self._given["hostvars"])
         first = rows.get(own) or next(iter(rows.values()), {})
         return {"plan": cluster.plan_cluster(part, first, rows, self._cluster)}
 

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansible import constants
@@ -27,6 +29,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import (
     trusted,
     write_text,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.builders import ROWS, asked
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
     TABLES,
     Column,
@@ -37,6 +40,14 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import
 )
 
 _FALLBACK_WIDTH = 120
+# These import what explains messages, which the other tables do not need.
+_STAGES = (
+    *("upgrade_plan", "upgrade", "acceptance_plan", "acceptance"),
+    *("diagnosis", "diagnosis_nodes"),
+)
+_STAGES_FILE = "ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.stages"
+# Their report is returned, as tasks after the table read it.
+_MAKE_REPORTS = ("upgrade", "acceptance")
 # The table of all hosts of a run, of which many are equal.
 _MERGED = "plan"
 # A stdout callback whose output a program reads, or that prints nothing.
@@ -61,14 +72,23 @@ class ActionModule(ControllerAction):
                 "optional": {"type": "bool", "default": False},
             },
         },
-        "rows": {"type": "list", "elements": "dict", "required": True},
+        "rows": {"type": "list", "elements": "dict"},
+        "hosts": {"type": "list", "elements": "str"},
+        "stop": {"type": "str", "default": ""},
+        "key": {"type": "str", "default": "", "no_log": False},
         "notes": {"type": "str"},
         "dest": {"type": "path"},
         "content": {"type": "dict"},
     }
-    rules: Mapping[str, Any] = {"required_one_of": [("table", "columns")]}
+    rules: Mapping[str, Any] = {
+        "required_one_of": [("table", "columns"), ("rows", "hosts", "content")],
+        "required_by": {"hosts": "table"},
+        "mutually_exclusive": [("rows", "hosts")],
+    }
 
     def work(self, options: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+        if options["rows"] is None:
+            options = {**options, **self._built(options, variables)}
         rows = complete(options["rows"])
         known, key = TABLES.get(options["table"], ((), None))
         key = options["notes"] or key
@@ -100,7 +120,20 @@ class ActionModule(ControllerAction):
             data = options["rows"] if options["content"] is None else options["content"]
             _write_json(dest, data, form)
         # The table is on the screen already: -v would repeat it as JSON.
-        return {"table": text.splitlines(), "_ansible_verbose_override": True}
+        content = {"content": options["content"]} if options["table"] in _MAKE_REPORTS else {}
+        return {"table": text.splitlines(), **content, "_ansible_verbose_override": True}
+
+    def _built(self, options: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+        """Return the rows of the hosts or of the content, and the content with which they go."""
+        table, content = options["table"], options["content"]
+        given = asked(options, variables, checked=bool(self._task.check_mode))
+        if table not in _STAGES:
+            return {"rows": list(ROWS[table](given)), "content": content}
+        stages = importlib.import_module(_STAGES_FILE)
+        if table in _MAKE_REPORTS:
+            content = stages.REPORTS[table](given)
+            given = replace(given, content=content)
+        return {"rows": list(stages.ROWS[table](given)), "content": content}
 
 
 def _is_for_programs(callback: str) -> bool:

@@ -16,7 +16,7 @@ description:
     of the roles, such as C(nvidia_driver_result).
   - A play for the selected hosts avoids conditions on each of its tasks, which would be skipped one
     by one. A host that is missing in O(hostvars) is omitted.
-positional: _input, hostvars, select
+positional: _input, hostvars, select, fact
 options:
   _input:
     description: Names of hosts.
@@ -79,6 +79,8 @@ options:
         reads ended that failed or were left out, by host. V(refusals) returns the hosts
         that are refused for what it read of them, with C(host) and C(refusals), as it was not root
         that read them, or as two names of the inventory are one machine.
+      - V(plan_failures) returns C(host) and C(message) of the hosts that the variable
+        C(kubegpu_plan_fail_on) lets fail.
       - V(wrong) returns the entries of the hosts that are refused, as C(wrong) of
         M(kubegpu.nodes.fleet_variables) has them.
     type: str
@@ -87,11 +89,14 @@ options:
       runtimes_changed, partitions, mig_teardown,
       amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
       changed, unverified, verified, groups, endings, wrong, monitored, monitoring_work, scraped,
-      exporter, dra_enabled, cluster_parts, due, begins]
+      exporter, dra_enabled, cluster_parts, due, begins, plan_failures]
     default: facts
+  fact:
+    description: Return this variable of each selected host that has it, by host.
+    type: str
+    default: ""
 seealso:
-  - plugin: kubegpu.nodes.one_cluster
-    plugin_type: filter
+  - module: kubegpu.nodes.fleet_plan
 """
 
 EXAMPLES = r"""
@@ -132,11 +137,15 @@ from ansible.errors import AnsibleFilterError
 
 
 def gpu_hosts(
-    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], select: str = "facts"
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Mapping[str, Any]],
+    select: str = "facts",
+    fact: str = "",
 ) -> list[Any] | dict[str, Any]:
-    """Return the selected hosts; preload the modules that their plans need."""
+    """Return the selected hosts, or a variable of each; preload what their plans need."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
+        fact_of_hosts,
         host_groups,
         select_hosts,
         wrong_values,
@@ -156,17 +165,21 @@ def gpu_hosts(
         return [
             one for host in hosts if host in hostvars for one in wrong_values(host, hostvars[host])
         ]
-    if select in ("changed", "unverified"):
-        from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
-            changed_hosts,
-            unverified_hosts,
-        )
+    if select in ("changed", "unverified", "plan_failures"):
+        from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report import hosts as report
 
-        return {"changed": changed_hosts, "unverified": unverified_hosts}[select](hosts, hostvars)
+        selects: Mapping[str, Callable[..., list[Any]]] = {
+            "changed": report.changed_hosts,
+            "unverified": report.unverified_hosts,
+            "plan_failures": report.plan_failures,
+        }
+        return selects[select](hosts, hostvars)
     try:
         selected = select_hosts(hosts, hostvars, select)
     except InputError as error:
         raise AnsibleFilterError(f"gpu_hosts: {error}") from error
+    if fact:
+        return fact_of_hosts(selected, hostvars, fact)
     if selected:
         preload_plans(select)
     return selected

@@ -31,13 +31,15 @@ options:
     default: {}
   parts:
     description: The names of the roles whose parts are planned, or V(gpu_exporter), the exporter
-      of a host without Kubernetes (P(kubegpu.nodes.gpu_monitoring#role)). If it is not given, these
-      are the parts of which the playbook C(kubegpu.nodes.site) would show the plan of the node.
+      of a host without Kubernetes (P(kubegpu.nodes.gpu_monitoring#role)), or V(gpu_verify), the
+      resources that the node should offer with the device plugins of NVIDIA, AMD and Intel. If it
+      is not given, these are the parts of which the playbook C(kubegpu.nodes.site) would show the
+      plan of the node.
     type: list
     elements: str
     choices: [nvidia_driver, nvidia_mig, cuda_toolkit, nvidia_container_toolkit, amd_driver,
       amd_container_toolkit, gpu_exporter, nvidia_dra_driver, nvidia_device_plugin,
-      amd_device_plugin, intel_device_plugin, gpu_monitoring]
+      amd_device_plugin, intel_device_plugin, gpu_monitoring, gpu_verify]
   cluster:
     description: The result of M(kubegpu.nodes.gpu_cluster_info), for a part that a cluster has
       once, such as C(gpu_monitoring). Such a part is planned for this node alone, or for no node if
@@ -67,6 +69,13 @@ EXAMPLES = r"""
           | kubegpu.nodes.gpu_plan({'cuda_toolkit_versions': ['12.9', '13.0']},
                                    parts=['cuda_toolkit'])).cuda_toolkit.reasons }}
 
+- name: Show what a pod can ask for on this node
+  ansible.builtin.debug:
+    msg: >-
+      {{ (ansible_facts['gpu_node']
+          | kubegpu.nodes.gpu_plan({'intel_device_plugin_shared': 2},
+                                   parts=['gpu_verify'])).gpu_verify.resources }}
+
 - name: Write the objects of NVIDIA's device plugin into a file, for GitOps
   ansible.builtin.copy:
     content: "{{ plans.nvidia_device_plugin.objects | to_nice_yaml }}"
@@ -91,7 +100,12 @@ _value:
   description: >-
     The plan of each part by the name of its role. Each has C(action), C(work) (whether the role has
     something to do), C(steps), C(reasons), C(refusals) and C(warnings); the READMEs of the roles
-    describe the other keys. The plan of a driver that is not managed is empty.
+    describe the other keys. The plan of a driver that is not managed is empty. V(gpu_verify) has
+    C(resources), the number of each resource, such as C({'amd.com/gpu': 8}), and C(some_of).
+    Without MIG devices, the GPUs of NVIDIA on the PCI bus are counted, except those bound to vfio;
+    with a MIG strategy, the facts must come from a node with a running driver. A vendor whose
+    number the facts do not determine is in C(some_of) instead, as the node should offer at least
+    one of its GPUs; C(resources) is null if the facts determine none of them.
   type: dict
 """
 
@@ -100,6 +114,9 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.release import __version__
+
+# The role that verifies it.
+_OFFERS = "gpu_verify"
 
 
 def gpu_plan(
@@ -119,16 +136,31 @@ def gpu_plan(
     given = variables or {}
     of_cluster = [part for part in parts or () if part in CLUSTER_PARTS]
     if not of_cluster or gpu_node or len(of_cluster) < len(parts or ()):
-        check_call("gpu_plan", gpu_node, parts or (), (*PARTS, *CLUSTER_PARTS))
+        check_call("gpu_plan", gpu_node, parts or (), (*PARTS, *CLUSTER_PARTS, _OFFERS))
     if not isinstance(given, Mapping):
         raise AnsibleFilterError("gpu_plan: variables has to be a mapping of variables to values.")
     if parts is None:
         parts = planned_parts({**given, "ansible_facts": {"gpu_node": gpu_node}})
     plans = plan_node(gpu_node, given, parts, this_run(__version__))
+    if _OFFERS in parts:
+        plans[_OFFERS] = _offered(gpu_node, given)
     return {
         **plans,
         **{part: _of_cluster(part, gpu_node, given, cluster or {}) for part in of_cluster},
     }
+
+
+def _offered(gpu_node: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the node should offer."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.resources import (
+        offered,
+    )
+
+    try:
+        return offered(gpu_node, variables)
+    except InputError as error:
+        raise AnsibleFilterError(f"gpu_plan: {error}") from error
 
 
 def _of_cluster(

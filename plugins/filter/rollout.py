@@ -6,11 +6,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: rollout
-short_description: Run a play in batches of hosts
+short_description: What becomes of the hosts of a play in batches
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
+  - The playbooks and roles of this collection use it. Of its values only V(serial), V(failure),
+    V(stop) and V(message) are for other playbooks; the others can change in any release.
   - V(serial) returns C(kubegpu_serial) for the keyword C(serial) of a play. Ansible evaluates that
     keyword without a host, so that it sees neither C(group_vars) nor C(host_vars). The value comes
     from M(kubegpu.nodes.fleet_variables). If hosts have different values, the one with the smallest
@@ -28,6 +30,17 @@ description:
     playbook C(site) runs with the tags of the run.
   - V(left_out) returns the refusal for a role whose condition leaves out the first host of the
     play, and with it all tasks that run once.
+  - Values that begin with C(upgrade) are those of P(kubegpu.nodes.gpu_upgrade#role).
+    V(upgrade_hosts) returns the hosts that are upgraded in the order of their batches,
+    V(upgrade_serial) the sizes of these batches, V(upgrading) and V(upgrade_ended) the hosts of a
+    batch that are in work and those that are released. The others return the result of a host after
+    a stage, or what a stage needs of a host.
+  - Values that begin with C(acceptance) are those of P(kubegpu.nodes.gpu_acceptance#role) in the
+    same way. V(acceptance_hosts) returns the hosts that are tested, V(acceptance_leaving) those
+    that are drained, V(acceptance_back) those that are released, and V(acceptance_marks) labels,
+    annotations and taints of the node of a host.
+  - V(diagnosis_failures) returns the hosts that P(kubegpu.nodes.gpu_diagnose#role) fails, and
+    V(diagnosis_baselines) the GPUs of each host in an earlier result.
 positional: _input, what, hostvars
 options:
   _input:
@@ -36,26 +49,64 @@ options:
       (C(ansible_play_batch)), with V(failure) and V(finding) C(ansible_failed_task), with
       V(refusal) what C(kubegpu.nodes.gpu_hosts('wrong')) returns, with V(message) the stored
       failures of a host, with V(left_out) all hosts of the play, with V(tags) tags, with
-      V(roles) the host.
+      V(roles) the host. With the stages of a role hosts, or the result of a host.
     type: raw
     required: true
   what:
     description: What is returned.
     type: str
-    choices: [serial, failure, finding, refusal, message, stop, left_out, tags, roles]
+    choices:
+      - serial
+      - stop
+      - failure
+      - finding
+      - refusal
+      - message
+      - tags
+      - roles
+      - left_out
+      - upgrade_hosts
+      - upgrade_serial
+      - upgrading
+      - upgrade_ended
+      - upgrade_row
+      - upgrade_software
+      - upgrade_lease
+      - upgrade_not_saved
+      - upgrade_drained
+      - upgrade_judged
+      - upgrade_rollback
+      - upgrade_restored
+      - upgrade_not_restored
+      - upgrade_released
+      - upgrade_failed
+      - upgrade_end
+      - acceptance_hosts
+      - acceptance_leaving
+      - acceptance_back
+      - acceptance_plan
+      - acceptance_before_tests
+      - acceptance_begun
+      - acceptance_drained
+      - acceptance_judged
+      - acceptance_failed
+      - acceptance_released
+      - acceptance_record
+      - acceptance_marks
+      - diagnosis_baselines
+      - diagnosis_failures
     required: true
   hostvars:
     description: >-
-      Ansible's C(hostvars), with V(serial), V(stop) and V(roles). A host that failed has the fact
+      Ansible's C(hostvars), where hosts are given. A host that failed has the fact
       C(kubegpu_failure), and a host whose batch was started C(kubegpu_begun).
     type: dict
-    default: {}
   hosts:
     description: >-
-      All hosts of the play (C(ansible_play_hosts)), with V(stop). The host, with V(message).
+      All hosts of the play (C(ansible_play_hosts)), with V(stop). The host, with V(message), and
+      with V(failure), where a role that has changed it counts like O(changed).
     type: list
     elements: str
-    default: []
   select:
     description: >-
       Which of the hosts are those of the play, with V(serial), as in
@@ -64,11 +115,9 @@ options:
   result:
     description: C(ansible_failed_result), with V(failure) and V(finding).
     type: dict
-    default: {}
   task:
     description: With V(refusal), the name of the task that found it.
     type: str
-    default: ''
   again:
     description: With V(finding), the end of its next step.
     type: str
@@ -83,12 +132,10 @@ options:
     description: C(ansible_run_tags), with V(tags) and V(roles).
     type: list
     elements: str
-    default: [all]
   skip_tags:
     description: C(ansible_skip_tags), with V(tags) and V(roles).
     type: list
     elements: str
-    default: []
 """
 
 EXAMPLES = r"""
@@ -127,69 +174,43 @@ _value:
     - With V(message) a line for each failure.
     - With V(left_out) a dictionary of C(action), which is C(refuse), C(text) and C(refusals).
     - With V(tags) and V(roles) a list, which may be empty.
+    - With the stages of a role a list of hosts, a dictionary, a number or a boolean.
     - With V(stop) the message for the hosts that wait; empty if the next batch may start.
   type: raw
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
-Hostvars = Mapping[str, Mapping[str, Any]]
 
 
 def rollout(
     value: Any,
     what: str,
-    hostvars: Hostvars | None = None,
-    hosts: Sequence[str] = (),
-    *,
-    select: str | None = None,
-    result: Mapping[str, Any] | None = None,
-    changed: bool = False,
-    task: str = "",
-    again: str = "run again.",
-    run_tags: Sequence[str] = ("all",),
-    skip_tags: Sequence[str] = (),
+    hostvars: Mapping[str, Mapping[str, Any]] | None = None,
+    hosts: Any = None,
+    **given: Any,
 ) -> Any:
-    """Return what a play in batches asks for."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import parts
-    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import role_left_out
-    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import (
-        failed_finding,
-        failure,
-        hosts_serial,
-        hosts_stop,
-        last_message,
-        refusal,
-        roles_to_run,
-        selected,
-    )
+    """Return what a play in batches, or a stage of a role, asks for."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import BATCHES
 
-    if what == "serial":
-        return hosts_serial(value, hostvars or {}, select)
-    if what == "stop":
-        return hosts_stop(value, hostvars or {}, hosts)
-    if what == "failure":
-        return failure(value, result or {}, changed)
-    if what == "finding":
-        return failed_finding(failure(value, result or {}), again)
-    if what == "refusal":
-        return refusal(task, value)
-    if what == "message":
-        return last_message(hosts[0], value)
-    if what == "tags":
-        return [tag for tag in value if selected(tag, run_tags, skip_tags)]
-    if what == "roles":
-        return roles_to_run((hostvars or {})[value[0]], run_tags, skip_tags)
-    if what == "left_out":
-        error = role_left_out(value)
-        return {"action": "refuse", "text": str(error), "refusals": [parts(error)]}
-    raise AnsibleFilterError(
-        f"rollout: {what!r} is none of serial, failure, finding, refusal, message, stop, "
-        "left_out, tags, roles."
-    )
+    known = BATCHES
+    if what not in known:
+        # They import much more.
+        from ansible_collections.kubegpu.nodes.plugins.plugin_utils._stages import STAGES
+
+        known = STAGES
+    if what not in known:
+        names = ", ".join((*BATCHES, *known))
+        raise AnsibleFilterError(f"rollout: {what!r} is none of {names}.")
+    named = {"hostvars": hostvars, "hosts": hosts}
+    given.update({name: one for name, one in named.items() if one is not None})
+    try:
+        return known[what](value, **given)
+    except InputError as error:
+        raise AnsibleFilterError(f"rollout: {error}") from error
 
 
 class FilterModule:

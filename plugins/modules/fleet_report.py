@@ -58,7 +58,7 @@ options:
     default: false
   diagnosis:
     description:
-      - The result of P(kubegpu.nodes.gpu_diagnosis#filter) with V(diagnose).
+      - The fact C(gpu_diagnose_result) of the role P(kubegpu.nodes.gpu_diagnose#role).
       - For its hosts, its verdict and its causes replace what the report would say of layers,
         health and facts. Causes of pods, and of no host, become part of the actions to take.
     type: dict

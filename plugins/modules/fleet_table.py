@@ -27,10 +27,21 @@ options:
     default: ""
   table:
     description: >-
-      Use the columns and notes of a table of P(kubegpu.nodes.gpu_report#filter). Rows of V(plan)
-      that are equal but for their names are shown as one. Required without O(columns).
+      A table with columns and notes of its own, whose rows are built from O(hosts) or O(content).
+      V(plan) has what would change on each host and why, V(not_read) and V(refused) the same of
+      hosts that are not planned, V(result) what is on the hosts of the batch after a run,
+      V(unverified) why hosts are not verified, V(teardown) what was restored, V(cluster) and
+      V(cluster_teardown) what would change in Kubernetes or was removed there, V(dra) what NVIDIA's
+      DRA driver needs, V(monitoring) the exporters of hosts, and V(verification) the results of
+      M(kubegpu.nodes.gpu_node_verify). V(upgrade_plan) is of C(gpu_upgrade_plan), V(diagnosis) of
+      C(gpu_diagnose_result), and V(diagnosis_nodes) has the nodes for its pods without a node.
+      V(acceptance_plan) is of the plans of the hosts, V(upgrade) and V(acceptance) of a report of
+      them, which is returned and written. Rows of V(plan) that are equal but for
+      their names are shown as one. Required without O(columns).
     type: str
-    choices: [plan, result, teardown, cluster]
+    choices: [plan, not_read, refused, result, unverified, teardown, cluster, cluster_teardown, dra,
+      monitoring, verification, upgrade_plan, upgrade, acceptance_plan, acceptance,
+      diagnosis, diagnosis_nodes]
   columns:
     description: The columns, in order.
     type: list
@@ -65,10 +76,23 @@ options:
       after them. By default that of O(table).
     type: str
   rows:
-    description: The rows. A list is shown with one item a line.
+    description: The rows. A list is shown with one item a line. Without it, O(table) builds them.
     type: list
     elements: dict
-    required: true
+  hosts:
+    description: The hosts of which O(table) builds rows.
+    type: list
+    elements: str
+  key:
+    description: Variable in which each host has its list of layers, with V(table=verification).
+    type: str
+    default: ""
+  stop:
+    description: Why no further batch is started, as P(kubegpu.nodes.rollout#filter) returns it,
+      with V(table=result) and V(table=teardown). If it is not empty, each host whose batch was not
+      started has a row with it.
+    type: str
+    default: ""
   dest:
     description:
       - Path of a JSON file on the controller to which the rows are written. Its directory is
@@ -78,6 +102,7 @@ options:
     type: path
   content:
     description: Is written to O(dest) instead of the rows. What is there has to have its keys.
+      Without O(rows), O(table) builds them of it.
     type: dict
 attributes:
   check_mode:
@@ -102,14 +127,31 @@ EXAMPLES = r"""
     columns:
       - {key: node, title: Node}
       - {key: gpus, title: GPUs}
-    rows: "{{ ansible_play_hosts_all | kubegpu.nodes.gpu_report('plan', hostvars) }}"
+    rows:
+      - {node: gpu1, gpus: 1x Tesla P4}
     dest: build/gpus.json
+  run_once: true
+
+- name: Verify each node
+  kubegpu.nodes.gpu_node_verify:
+  register: seen
+
+- name: Store the layers
+  ansible.builtin.set_fact:
+    verified: "{{ seen.layers }}"
+
+- name: Show them
+  kubegpu.nodes.fleet_table:
+    title: Verification
+    table: verification
+    hosts: "{{ ansible_play_hosts_all }}"
+    key: verified
   run_once: true
 
 - name: Show what would be done
   kubegpu.nodes.fleet_table:
     table: plan
-    rows: "{{ ansible_play_hosts_all | kubegpu.nodes.gpu_report('plan', hostvars) }}"
+    hosts: "{{ ansible_play_hosts_all }}"
   run_once: true
 """
 
@@ -120,6 +162,10 @@ table:
   type: list
   elements: str
   sample: ["Node  GPUs", "----  ----------------", "gpu1  1x Tesla P4 (pascal)"]
+content:
+  description: The report that the table shows.
+  returned: with V(table=upgrade) and V(table=acceptance)
+  type: dict
 cause:
   description: What is wrong, with the name of the file, option or package.
   returned: failure

@@ -275,14 +275,14 @@ missing:
       next_step: Give the DaemonSet runtimeClassName nvidia.
 layers:
   description: >-
-    The same as entries for P(kubegpu.nodes.gpu_report#filter), layer C(allocatable). If the
-    cluster is unreachable, the task fails and the first entry has the cause.
+    The same in the form of the layers of M(kubegpu.nodes.gpu_node_verify), layer C(allocatable). If
+    the cluster is unreachable, the task fails and the first entry has the cause.
   returned: success, and on failure if the task has C(failed_when)
   type: list
   elements: dict
 metric_layers:
   description: >-
-    Entries for P(kubegpu.nodes.gpu_report#filter), layer C(metrics), for the nodes of O(expected)
+    The layer C(metrics) in the same form, for the nodes of O(expected)
     with NVIDIA's GPUs.
   returned: with O(metrics)
   type: list

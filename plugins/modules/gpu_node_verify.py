@@ -22,7 +22,7 @@ description:
     NVIDIA's.
   - Each failure has a cause, evidence and a next step. Known error messages of the driver, the
     toolkit and the runtimes are explained, for example with the driver version that an image
-    requires. See P(kubegpu.nodes.gpu_report#filter) for a table of the results.
+    requires. See M(kubegpu.nodes.fleet_table) for a table of the results.
   - A verification does not change the node. The containers that are started have a time limit, and
     are removed with everything that was created for them, even if a signal stops the module. What a
     killed run leaves behind is removed by the next run.
@@ -202,8 +202,7 @@ options:
     default: false
 seealso:
   - module: kubegpu.nodes.gpu_node_facts
-  - plugin: kubegpu.nodes.gpu_report
-    plugin_type: filter
+  - module: kubegpu.nodes.fleet_table
 notes:
   - Requires root, C(ctr) for containers of containerd, and C(docker) for containers of Docker.
   - With containerd, the container runs in the namespace C(kubegpu-verify), through the program of

@@ -229,8 +229,8 @@ results:
       log: ["[Vector addition of 50000 elements]", "Test PASSED", "Done"]
 layers:
   description: >-
-    The results as entries of P(kubegpu.nodes.gpu_report#filter), layer C(pod). If the cluster
-    cannot be queried, the task fails, and the first entry says why.
+    The results in the form of the layers of M(kubegpu.nodes.gpu_node_verify), layer C(pod). If the
+    cluster cannot be queried, the task fails, and the first entry says why.
   returned: when O(state=tested), unless an option has a wrong value
   type: list
   elements: dict

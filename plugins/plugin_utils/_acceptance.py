@@ -40,7 +40,7 @@ Hostvars = Mapping[str, Object]
 _AGAIN = "run accept again."
 
 
-def plan(host: str, gpu_node: Object, options: Object, looked: Object, cluster: Object) -> Object:
+def plan(gpu_node: Object, host: str, options: Object, looked: Object, cluster: Object) -> Object:
     """Return the plan of a host.
 
     :param options: the variables of the role, without their prefix.

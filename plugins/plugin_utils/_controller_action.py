@@ -13,7 +13,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError, Refusal
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
 
 
@@ -37,7 +37,7 @@ class ControllerAction(ActionBase):
         )
         try:
             return {**result, "changed": False, **self.work(options, task_vars or {})}
-        except InputError as error:
+        except (InputError, Refusal) as error:
             told = failure(error)
             # Ansible adds the message of a cause, which has the secrets.
             raise AnsibleActionFail(told["msg"], result=told) from None

@@ -15,7 +15,7 @@ _OPTIONS = ("module_utils._driver.options", "module_utils._toolkit.options")
 # By what the filter gpu_hosts selects.
 _FOR_PLANS: Mapping[str, Sequence[str]] = {
     "facts": (
-        "plugin_utils._report.hosts",
+        "plugin_utils._report.builders",
         # Of the actions.
         "plugin_utils._progress",
     ),

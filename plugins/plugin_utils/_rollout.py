@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
@@ -19,6 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.result
 )
 
 from ._hosts import plans, select_hosts, uses_role
+from ._reading import role_left_out
 from ._variables_data import AMD_ROLES, NODE_ROLES
 
 ALL = "100%"
@@ -151,11 +152,11 @@ def failure(
     }
 
 
-def refusal(task: str, refused: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def refusal(refused: Sequence[Mapping[str, Any]], task: str) -> dict[str, Any]:
     """Return what is stored of a host that is refused before any change, for several reasons.
 
-    :param task: what found that.
     :param refused: each with ``message`` and the parts of its error.
+    :param task: what found that.
     """
     first = {name: refused[0][name] for name in PARTS if refused[0].get(name)}
     message = "\n".join(one["message"] for one in refused)
@@ -247,3 +248,54 @@ def roles_to_run(
 def _some(names: Sequence[str]) -> str:
     shown = ", ".join(names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+def _failure(
+    task: Mapping[str, Any],
+    result: Mapping[str, Any],
+    changed: bool = False,
+    hostvars: Mapping[str, Mapping[str, Any]] | None = None,
+    hosts: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return :func:`failure`; a role that has changed the host, if it is given, counts too."""
+    own = [(hostvars or {})[host] for host in hosts]
+    done = [one.get(f"{role}_result") or {} for one in own for role in (*NODE_ROLES, *AMD_ROLES)]
+    return failure(task, result, changed or any(one.get("changed") for one in done))
+
+
+def _finding(
+    task: Mapping[str, Any], result: Mapping[str, Any], again: str = "run again."
+) -> dict[str, Any]:
+    return failed_finding(failure(task, result), again)
+
+
+def _tags(tags: Sequence[str], run_tags: Sequence[str], skip_tags: Sequence[str]) -> list[str]:
+    return [tag for tag in tags if selected(tag, run_tags, skip_tags)]
+
+
+def _roles(
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Mapping[str, Any]],
+    run_tags: Sequence[str] = ("all",),
+    skip_tags: Sequence[str] = (),
+) -> list[str]:
+    return roles_to_run(hostvars[hosts[0]], run_tags, skip_tags)
+
+
+def _left_out(hosts: Sequence[str]) -> dict[str, Any]:
+    error = role_left_out(hosts)
+    return {"action": "refuse", "text": str(error), "refusals": [parts(error)]}
+
+
+#: By the option ``what`` of the filter ``rollout``; those of the stages are in ``_stages.py``.
+BATCHES: Mapping[str, Callable[..., Any]] = {
+    "serial": hosts_serial,
+    "stop": hosts_stop,
+    "failure": _failure,
+    "finding": _finding,
+    "refusal": refusal,
+    "message": lambda failures, hosts: last_message(hosts[0], failures),
+    "tags": _tags,
+    "roles": _roles,
+    "left_out": _left_out,
+}

@@ -38,6 +38,8 @@ Variables = Mapping[str, Any]
 Hostvars = Mapping[str, Variables]
 Object = Mapping[str, Any]
 
+# Of a host whose node is changed.
+_CHANGES = ("change", "resume")
 _AGAIN = (
     "run the upgrade again, which continues with this node; or release it as it is with "
     "gpu_upgrade_release=true."
@@ -117,6 +119,20 @@ def tried(hosts: Sequence[str], hostvars: Hostvars, seen: Object) -> dict[str, A
         "savable": noted("savable"),
         "not_read": seen.get("not_read") or (),
         "began": seen.get("began") or "",
+    }
+
+
+def drained_nodes(plan: Object, hostvars: Hostvars, fact: str) -> dict[str, dict[str, Any]]:
+    """Return the nodes whose drain is tried, by which pods leave them.
+
+    :param fact: the variable in which each host has which node it is.
+    """
+    leaving = {
+        host: one["pods"] for host, one in plan["hosts"].items() if one["action"] in _CHANGES
+    }
+    return {
+        pods: {host: hostvars[host][fact] for host in leaving if leaving[host] == pods}
+        for pods in ("gpu", "all")
     }
 
 
@@ -238,14 +254,14 @@ def stop_batch(
     hostvars: Hostvars,
     options: Object,
     cluster: Object,
-    nodes: Mapping[str, Object],
+    nodes: Mapping[str, Object] | None = None,
 ) -> str:
     """Return why a batch is not started; empty if it may be.
 
     :param cluster: the result of ``gpu_node_maintenance`` for all hosts of the upgrade, now.
     :param nodes: all nodes of the cluster, now; none for hosts without one.
     """
-    plan = find_plan(batch, hostvars)
+    plan, nodes = find_plan(batch, hostvars), nodes or {}
     rows = _rows(cluster)
     if not rows:
         return f"the cluster did not answer: {cluster.get('msg') or 'no message'}"

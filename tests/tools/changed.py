@@ -58,6 +58,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/gpu_node_texts.py", _CODE | {"fleet"}),
     ("plugins/*/gpu_node_verify.py", _CODE | {"fleet", "cluster"}),
     ("plugins/*/fleet_plan.py", _CODE | _DRIVERS),
+    ("plugins/*/fleet_result.py", _CODE | _REPORTS | {"fleet", "controller"} | _CLUSTER),
     ("plugins/*/fleet_*.py", _CODE | _REPORTS),
     ("plugins/filter/gpu_resources_check.py", _CODE | _CLUSTER),
     ("plugins/*/*gpu_node_labels.py", _CODE | _CLUSTER),
@@ -71,12 +72,12 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/gpu_node_maintenance.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_host_maintenance.py", _CODE | {"fleet"}),
     ("plugins/*/gpu_node_acceptance.py", _CODE | {"controller"} | _CLUSTER),
-    ("plugins/filter/gpu_acceptance.py", _CODE | {"controller"} | _CLUSTER),
-    ("plugins/filter/gpu_upgrade.py", _CODE | {"controller"} | _CLUSTER),
-    ("plugins/filter/gpu_diagnosis.py", _CODE | {"fleet", "cluster"}),
+    ("plugins/filter/rollout.py", _CODE | _REPORTS | {"fleet", "controller"} | _CLUSTER),
     ("plugins/filter/*.py", _CODE | _REPORTS),
     ("plugins/callback/*.py", _CODE | {"controller"}),
     ("plugins/doc_fragments/*.py", _CODE),
+    # Imported by its name.
+    ("plugins/plugin_utils/_report/stages.py", _CODE | {"controller"} | _CLUSTER),
     ("plugins/plugin_utils/_fleet_report/templates/*", _CODE | {"controller"}),
     # Roles and playbooks.
     ("roles/nvidia_driver/*", _CODE | _NODES | {"controller"}),

@@ -6,13 +6,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from .._core.errors import InputError
 from .._hardware.vendors import container_gpus, gpu_vendor
 from . import options, sharing, vendor_options, vendor_plan
 from .config import no_config
+
+# The options on which it depends what a node offers, or that a config may repeat.
+COUNTED: Mapping[str, Collection[str]] = {
+    "nvidia": (
+        "configs",
+        "default_config",
+        "mig_strategy",
+        "resource_renaming",
+        "feature_discovery",
+        "feature_discovery_api",
+        "version",
+        "mps_root",
+        "driver_root",
+        "container_driver_root",
+        "nvidia_ctk_path",
+    ),
+    "amd": ("naming",),
+    "intel": ("shared", "allow_ids"),
+}
 
 
 def expected_nvidia(
@@ -59,6 +78,28 @@ def unknown_vendors(
     """
     found = _by_vendor(node, given, config)
     return [vendor for vendor, resources in found.items() if resources is None]
+
+
+def offered(node: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``resources``, and ``some_of``, the vendors without a number.
+
+    :param variables: of the roles of the device plugins, by their full names. One that is missing
+        or None has its default.
+    :raises InputError: an option is invalid.
+    """
+    given = {
+        vendor: {
+            name: variables[f"{vendor}_device_plugin_{name}"]
+            for name in names
+            if variables.get(f"{vendor}_device_plugin_{name}") is not None
+        }
+        for vendor, names in COUNTED.items()
+    }
+    config = str(variables.get("nvidia_device_plugin_config") or "")
+    return {
+        "resources": expected_resources(node, given, config),
+        "some_of": unknown_vendors(node, given, config),
+    }
 
 
 def _by_vendor(

@@ -42,7 +42,7 @@ def row_of(answer: Object, host: str) -> Object:
 
 
 def drained(
-    result: Object, answers: Sequence[Object], host: str, *, without_cluster: bool
+    result: Object, answers: Sequence[Object], host: str, *, without_cluster: bool = False
 ) -> Result:
     """Return the result after the drain. A node that could not be drained is not changed.
 

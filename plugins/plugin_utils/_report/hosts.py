@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -65,7 +65,7 @@ def plan_rows(
 
 
 def plan_failures(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
-    """Return ``node`` and ``message`` of the hosts that kubegpu_plan_fail_on lets fail."""
+    """Return ``host`` and ``message`` of the hosts that kubegpu_plan_fail_on lets fail."""
     rows = []
     # ansible-playbook --syntax-check has no hostvars, and those of Ansible have no other default.
     for variables, host in ((hostvars[host], host) for host in hosts if host in hostvars):
@@ -79,7 +79,7 @@ def plan_failures(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Ro
             message = (
                 f"The plan {said}: {row['changes'][0]}: {causes[0]} The table above has all of it."
             )
-            rows.append({"node": host, "message": f"{message} ({FAIL_ON}: {variables[FAIL_ON]})"})
+            rows.append({"host": host, "message": f"{message} ({FAIL_ON}: {variables[FAIL_ON]})"})
     return rows
 
 
@@ -324,6 +324,11 @@ def cluster_teardown_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables
     )
 
 
+def monitoring_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
+    """Return the plan table of the exporters of hosts, as the role has planned each."""
+    return [hostvars[host]["gpu_monitoring_host_plan"] for host in hosts]
+
+
 def dra_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
     """Return the table of what the DRA driver needs, and what is there."""
     return dra_plan(hostvars[hosts[0]].get("nvidia_dra_driver_plan") or {}, False)
@@ -393,17 +398,3 @@ def _runtimes(variables: Variables) -> dict[str, Mapping[str, Any]]:
     amd = variables.get("amd_container_toolkit_result") or {}
     docker = {"docker": amd["docker"]} if amd.get("docker") else {}
     return {**docker, **(result.get("runtimes") or {})}
-
-
-# By the option ``what`` of the filter gpu_report.
-TABLES: Mapping[str, Callable[..., Rows]] = {
-    "plan": plan_rows,
-    "plan_failures": plan_failures,
-    "result": result_rows,
-    "teardown": teardown_rows,
-    "cluster": cluster_rows,
-    "cluster_teardown": cluster_teardown_rows,
-    "dra": dra_rows,
-    "verification": verification_rows,
-    "unverified": unverified_rows,
-}

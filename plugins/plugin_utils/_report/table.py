@@ -45,7 +45,23 @@ class Column:
 
 
 _CHANGES = (Column("changes", "Change", paired=True), Column("why", "Why", paired=True))
-# Columns and key of the notes of the tables whose rows the filter gpu_report builds.
+_CLUSTER = (Column("node", "Node", below=("kubernetes",)), *_CHANGES)
+_NODE, _TESTS = Column("node", "Node"), Column("tests", "Tests")
+_BATCH, _LEVEL = Column("batch", "Batch"), Column("level", "Level")
+_OUTCOME, _LEAVE = Column("outcome", "Outcome"), Column("leave", "Pods to evict")
+# Without those of which nothing is known.
+_LAYERS = {
+    "pci": "PCI",
+    "module": "Module",
+    "devices": "Devices",
+    "nvml": "NVML",
+    "toolkit": "Toolkit",
+    "runtime": "Runtime",
+    "allocatable": "Allocatable",
+    "pod": "Pod",
+    "metrics": "Metrics",
+}
+# Columns and key of the notes, by the option ``table`` of fleet_table.
 TABLES: Mapping[str, tuple[tuple[Column, ...], str | None]] = {
     "plan": ((Column("node", "Node", below=("os", "gpus", "present")), *_CHANGES), "warnings"),
     "result": (
@@ -62,7 +78,51 @@ TABLES: Mapping[str, tuple[tuple[Column, ...], str | None]] = {
         "open",
     ),
     "teardown": ((Column("node", "Node", below=("gpus",)), *_CHANGES), "open"),
-    "cluster": ((Column("node", "Node", below=("kubernetes",)), *_CHANGES), None),
+    "not_read": ((_NODE, Column("why", "Why")), "warnings"),
+    "refused": ((_NODE, *_CHANGES), "warnings"),
+    "unverified": (
+        (_NODE, Column("why", "Why"), Column("next_step", "Next step")),
+        None,
+    ),
+    "cluster": (_CLUSTER, None),
+    "cluster_teardown": (_CLUSTER, None),
+    "dra": (_CLUSTER, None),
+    "monitoring": ((_NODE, *_CHANGES), "warnings"),
+    "verification": (
+        (
+            _NODE,
+            *(Column(key, title, optional=True) for key, title in _LAYERS.items()),
+        ),
+        "causes",
+    ),
+    "upgrade_plan": (
+        (_NODE, _BATCH, Column("changes", "Change"), Column("disturbs", "Disturbs"), _LEAVE),
+        "notes",
+    ),
+    "upgrade": (
+        (_NODE, _BATCH, _OUTCOME, Column("driver", "Driver"), Column("toolkit", "Toolkit")),
+        "notes",
+    ),
+    "acceptance_plan": ((_NODE, _LEVEL, _TESTS, Column("why", "Why"), _LEAVE), "notes"),
+    "acceptance": ((_NODE, _OUTCOME, _LEVEL, Column("at", "Tested"), _TESTS), "notes"),
+    "diagnosis": (
+        (
+            _NODE,
+            Column("gpus", "GPUs"),
+            Column("verdict", "Verdict"),
+            Column("roots", "Root causes"),
+        ),
+        "notes",
+    ),
+    "diagnosis_nodes": (
+        (
+            Column("pod", "Pod"),
+            _NODE,
+            Column("fits", "Fits"),
+            Column("because", "Because"),
+        ),
+        None,
+    ),
 }
 
 

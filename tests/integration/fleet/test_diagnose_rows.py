@@ -62,14 +62,12 @@ PLAY = """
           health: "{{ health }}"
           root: true
     - name: Find the root causes
-      ansible.builtin.copy:
-        content: >-
-          {{
-            ansible_play_hosts
-            | kubegpu.nodes.gpu_diagnosis('diagnose', hostvars, rows=rows)
-            | to_json
-          }}
-        dest: "{{ dest }}"
+      kubegpu.nodes.fleet_result:
+        of: diagnosis
+        hosts: "{{ ansible_play_hosts }}"
+        given: {rows: "{{ rows }}", cluster: {}}
+      register: found
+      run_once: true
       vars:
         layers: "{{ ansible_play_hosts | map('extract', hostvars, ['verified', 'layers']) }}"
         rows: >-
@@ -77,6 +75,10 @@ PLAY = """
             dict(ansible_play_hosts | zip(layers))
             | dict2items(key_name='node', value_name='layers')
           }}
+    - name: Write them
+      ansible.builtin.copy:
+        content: "{{ found.result | to_json }}"
+        dest: "{{ dest }}"
       delegate_to: localhost
       become: false
       run_once: true

@@ -399,12 +399,9 @@ PLAY = """
           - {key: nvml, title: NVML}
           - {key: toolkit, title: Toolkit}
           - {key: runtime, title: Runtime}
-        rows: >-
-          {{
-            ansible_play_hosts_all
-            | kubegpu.nodes.gpu_report('verification', hostvars, key='verified')
-          }}
-        notes: causes
+        table: verification
+        hosts: "{{ ansible_play_hosts_all }}"
+        key: verified
       run_once: true
 """
 

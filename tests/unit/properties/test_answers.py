@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_resources_expected import (
-    gpu_resources_expected,
-)
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_plan import gpu_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import plan_node
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Run
@@ -77,7 +75,7 @@ def variables_of(answers: dict[str, Any]) -> dict[str, Any]:
     # What is wrong with a host is a refusal of its parts.
     plans = plan_node(own, {**found, **ASKED}, PARTS, Run(today="2026-11-28"))
     found.update({f"{role}_plan": plan for role, plan in plans.items()})
-    gpu_resources_expected(own)
+    gpu_plan(own, {}, ["gpu_verify"])
     return found
 
 

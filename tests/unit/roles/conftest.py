@@ -13,7 +13,8 @@ from ansible.template import Templar
 
 from ansible_collections.kubegpu.nodes.plugins.filter.cluster_connection import cluster_connection
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_hosts import gpu_hosts
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_upgrade import gpu_upgrade
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_plan import gpu_plan
+from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +26,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> None:
         filters = templar._engine.environment.filters
         filters["kubegpu.nodes.cluster_connection"] = cluster_connection
         filters["kubegpu.nodes.gpu_hosts"] = gpu_hosts
-        filters["kubegpu.nodes.gpu_upgrade"] = gpu_upgrade
+        filters["kubegpu.nodes.gpu_plan"] = gpu_plan
+        filters["kubegpu.nodes.rollout"] = rollout
 
     monkeypatch.setattr(Templar, "__init__", with_filter)

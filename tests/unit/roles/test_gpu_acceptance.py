@@ -17,12 +17,12 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_acceptance import gpu_acceptance
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_node_labels import gpu_node_labels
 from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
 from ansible_collections.kubegpu.nodes.plugins.module_utils._acceptance.marks import MARK
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster import host_row
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Node, Run
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._acceptance import report_hosts
 from tests.unit.plugins.module_utils._acceptance.test_plan import PROGRAMS, facts
 
 ROLES = Path(__file__).parents[3] / "roles"
@@ -77,7 +77,6 @@ class Host:
         }  # fmt: skip
         templar = Templar(DataLoader(), variables={**own, **hosts})
         filters = templar._engine.environment.filters
-        filters["kubegpu.nodes.gpu_acceptance"] = gpu_acceptance
         filters["kubegpu.nodes.gpu_node_labels"] = gpu_node_labels
         filters["kubegpu.nodes.rollout"] = rollout
         return templar.template(trust_as_template(expression))
@@ -136,8 +135,8 @@ class Host:
         )  # fmt: skip
 
     def reported(self):
-        self.set("report", "Make the report")
-        return self.facts["__gpu_acceptance_report"]["hosts"][self.name]
+        report = report_hosts([self.name], {self.name: self.facts}, ended=AT, checked=False)
+        return report["hosts"][self.name]
 
     @property
     def result(self):
@@ -153,7 +152,9 @@ def test_a_node_that_passes_is_released(where):
     assert host.planned()["action"] == "run"
     host.tested()
     assert host.result["outcome"] == "passed" and host.result["held"] is True
-    record = host.evaluate("{{ gpu_acceptance_result | kubegpu.nodes.gpu_acceptance('record') }}")
+    record = host.evaluate(
+        "{{ gpu_acceptance_result | kubegpu.nodes.rollout('acceptance_record') }}"
+    )
     assert record["passed"] is True and record["driver"] == "580.126.09"
     host.released()
     assert host.result["released"] is True
@@ -204,7 +205,7 @@ def test_work_that_came_after_the_plan_fails_no_node():
 
 
 def test_with_a_drain_all_of_the_batch_is_drained():
-    text = "{{ ansible_play_batch | kubegpu.nodes.gpu_acceptance('leaving', hostvars) }}"
+    text = "{{ ansible_play_batch | kubegpu.nodes.rollout('acceptance_leaving', hostvars) }}"
     for drain in (True, False):
         host = Host(**IN_CLUSTER, gpu_acceptance_drain=drain)
         assert host.planned()["leave"] == []

@@ -17,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.optio
     OPTIONS,
     read_request,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.resources import COUNTED
 
 ROLE = Path(__file__).parents[3] / "roles" / "gpu_verify"
 
@@ -81,8 +82,8 @@ def test_the_pods_take_the_device_plugins_pull_secret_where_they_have_none():
 
 
 def test_what_the_plugin_was_told_is_what_its_configs_are_judged_by():
-    """A config that repeats the driver's root was refused: the filter did not know the option."""
-    assert set(value("__gpu_verify_plugin")) <= set(OPTIONS)
+    """A config that repeats the driver's root was refused: the option was not known."""
+    prefix = "nvidia_device_plugin_"
     told = {
         "nvidia_device_plugin_version": "v0.19.0",
         "nvidia_device_plugin_driver_root": "/run/nvidia/driver",
@@ -94,7 +95,11 @@ def test_what_the_plugin_was_told_is_what_its_configs_are_judged_by():
                                   "useNodeFeatureAPI": True}},
         },
     }  # fmt: skip
-    asked = read_request({**value("__gpu_verify_plugin", **told), "runtime_class": ""})
+    given = value("__gpu_verify_plugins", **told)
+    own = {name.removeprefix(prefix): one for name, one in given.items() if prefix in name}
+    assert {*own} - {"config"} == {*COUNTED["nvidia"]} <= {*OPTIONS}
+    del own["config"]
+    asked = read_request({**own, "runtime_class": ""})
     assert asked.release == (0, 19)
     assert asked.flags.driver_root == "/run/nvidia/driver"
 

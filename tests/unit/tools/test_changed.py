@@ -50,7 +50,7 @@ def test_the_stages_are_those_of_noxfile():
             {"packages"},
         ),
         (
-            "plugins/filter/gpu_report.py",
+            "plugins/filter/gpu_hosts.py",
             {"controller", "drivers", "fleet", "cluster"},
             {"engines"},
         ),

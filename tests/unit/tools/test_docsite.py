@@ -48,7 +48,7 @@ def test_what_is_internal():
     assert named == {
         "cluster_objects",
         "fleet_bundle", "fleet_explain", "fleet_fail", "fleet_plan", "fleet_report",
-        "fleet_variables", "gpu_node_texts",
+        "fleet_result", "fleet_variables", "gpu_node_texts",
         "node_builtin", "node_reboot", "runfile_download", "runtime_configuration",
     }  # fmt: skip
 

@@ -11,10 +11,12 @@ import stat
 from types import SimpleNamespace
 
 import pytest
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.utils.display import Display
 
 from ansible_collections.kubegpu.nodes.plugins.action.fleet_table import ActionModule
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report import builders, stages
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import TABLES
 
 ROWS = [{"node": "n1"}]
 
@@ -98,3 +100,46 @@ def test_verbose_output_does_not_repeat_the_table_and_remarks_can_come_last(tmp_
     assert result["_ansible_verbose_override"] is True
     assert result["table"][-3:] == ["n1: a", "n2: c", "n1, n2: not checked: b"]
     assert shown == ["\n" + "\n".join(result["table"]) + "\n"]
+
+
+def built(table, hostvars=None, check=False, **options):
+    """Return the result of a table that builds its rows."""
+    given = {"hosts": [*hostvars]} if hostvars is not None else {}
+    task = SimpleNamespace(
+        args={"table": table, **given, **options}, async_val=0, check_mode=check, diff=False
+    )
+    shell = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+    action = ActionModule(task, shell, None, None, None, None)
+    return action.run(task_vars={"hostvars": hostvars or {}, "ansible_play_hosts": ["a"]})
+
+
+def test_rows_are_built_of_hosts():
+    layer = {"layer": "nvml", "ok": True, "cause": "", "node": "other"}
+    shown = built("verification", {"a": {"seen": [layer]}}, key="seen")["table"]
+    # Layers of which nothing is known have no column.
+    assert shown == ["Node  NVML", "----  ----", "a     ok"]
+
+
+def test_the_report_of_an_upgrade_is_made_shown_written_and_returned(tmp_path):
+    plan = {"hosts": {}, "batches": [], "refused": False, "began": "a", "not_read": ["lost"],
+            "findings": [], "run": "r1"}  # fmt: skip
+    dest = tmp_path / "upgrade.json"
+    for check in (True, False):
+        found = built("upgrade", {"a": {"gpu_upgrade_plan": plan}}, check, dest=str(dest))
+        assert dest.exists() is not check
+    assert found["content"]["hosts"]["lost"]["outcome"] == "unreachable"
+    assert any(line.startswith("lost") for line in found["table"])
+    assert json.loads(dest.read_text()) == found["content"]
+
+
+def test_rows_are_built_of_a_content():
+    pod = {"pod": "a/b", "nodes": [{"name": "n1", "fits": False, "because": ["it is cordoned"]}]}
+    found = built("diagnosis_nodes", content={"pods": [pod]})
+    assert found["table"][-1].split() == ["a/b", "n1", "no", "it", "is", "cordoned"]
+    assert "content" not in found
+    with pytest.raises(AnsibleError, match="one of the following is required: rows, hosts"):
+        built("plan")
+
+
+def test_every_table_has_columns_and_rows():
+    assert {*TABLES} == {*builders.ROWS, *stages.ROWS} >= {*stages.REPORTS}

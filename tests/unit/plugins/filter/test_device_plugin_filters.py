@@ -13,9 +13,6 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_plan import gpu_plan
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_resources_expected import (
-    gpu_resources_expected,
-)
 from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
 from tests.unit.fixtures.node_facts import P4, node
 from tests.unit.fixtures.plans import nvidia_device_plugin_plan
@@ -144,15 +141,19 @@ def test_what_the_api_server_refuses_beyond_its_schema(wish):
                 assert "add" not in context["capabilities"]
 
 
+def offered(facts, **variables):
+    return gpu_plan(facts, variables, ["gpu_verify"])["gpu_verify"]
+
+
 def test_errors_of_the_filters_name_the_option():
     plan = planned("nvidia", {"configs": {"a": {"x": 1}}})
     assert "nvidia_device_plugin_configs[a]" in plan["refusals"][0]["cause"]
     with pytest.raises(AnsibleFilterError, match="needs the fact gpu_node"):
-        gpu_resources_expected({})
+        offered({})
     with pytest.raises(AnsibleFilterError, match="unknown config 'b'"):
-        gpu_resources_expected(node(), {"configs": {"a": {}}}, "b")
+        offered(node(), nvidia_device_plugin_configs={"a": {}}, nvidia_device_plugin_config="b")
     with pytest.raises(AnsibleFilterError, match="has to be true or false"):
-        gpu_resources_expected(node(), {"gds_enabled": "maybe"})
+        offered(node(), nvidia_device_plugin_resource_renaming="maybe")
 
 
 def test_truth_in_words_is_taken():
@@ -166,7 +167,11 @@ def test_truth_in_words_is_taken():
 def test_expected_and_plan_agree():
     facts = node(gpus=[P4, P4])
     wishes = {"configs": {"shared": SLICING}}
-    shown = gpu_resources_expected(facts, wishes, "shared")
+    shown = offered(
+        facts,
+        nvidia_device_plugin_configs={"shared": SLICING},
+        nvidia_device_plugin_config="shared",
+    )["resources"]
     assert shown == {"nvidia.com/gpu.shared": 8}
     made = nvidia_device_plugin_plan(wishes, {"a": {"gpu_node": facts, "config": "shared"}})
     assert made["expected"]["a"]["resources"] == shown
@@ -174,32 +179,32 @@ def test_expected_and_plan_agree():
 
 def test_s17_what_a_node_of_each_vendor_should_offer():
     nvidia = node()
-    assert gpu_resources_expected(nvidia) == {"nvidia.com/gpu": 1}
-    assert gpu_resources_expected(amd_node()) == {"amd.com/gpu": 2}
-    assert gpu_resources_expected(intel_node("i915", "xe"), intel={"shared": 2}) == {
+    assert offered(nvidia)["resources"] == {"nvidia.com/gpu": 1}
+    assert offered(amd_node())["resources"] == {"amd.com/gpu": 2}
+    assert offered(intel_node("i915", "xe"), intel_device_plugin_shared=2)["resources"] == {
         "gpu.intel.com/i915": 2,
         "gpu.intel.com/xe": 2,
     }
-    assert gpu_resources_expected(node(gpus=[])) == {}
+    assert offered(node(gpus=[]))["resources"] == {}
     both = amd_node()
     both["gpus"] = [*nvidia["gpus"], *both["gpus"]]
-    assert gpu_resources_expected(both) == {"nvidia.com/gpu": 1, "amd.com/gpu": 2}
+    assert offered(both)["resources"] == {"nvidia.com/gpu": 1, "amd.com/gpu": 2}
     for one in both["device_nodes"]:
         one["partition"] = "cpx_nps4"
     # Of what is unknown any number will do, but none.
-    assert gpu_resources_expected(both) == {"nvidia.com/gpu": 1}
-    assert gpu_resources_expected(both, unknown=True) == ["amd"]
+    assert offered(both)["resources"] == {"nvidia.com/gpu": 1}
+    assert offered(both)["some_of"] == ["amd"]
     both["gpus"] = both["gpus"][1:]
-    assert gpu_resources_expected(both) is None
-    assert gpu_resources_expected(both, unknown=True) == ["amd"]
-    assert gpu_resources_expected(nvidia, unknown=True) == []
+    assert offered(both)["resources"] is None
+    assert offered(both)["some_of"] == ["amd"]
+    assert offered(nvidia)["some_of"] == []
     virtual = intel_node("xe")
     virtual["gpus"][0]["virtual_function"] = True
-    assert gpu_resources_expected(virtual, unknown=True) == ["intel"]
+    assert offered(virtual)["some_of"] == ["intel"]
     # Without its driver, the number of MIG devices is unknown.
     silent = node(nvml=None)
-    assert gpu_resources_expected(silent, {"mig_strategy": "mixed"}, unknown=True) == ["nvidia"]
-    with pytest.raises(AnsibleFilterError, match="gpu_resources_expected: unknown config"):
-        gpu_resources_expected(nvidia, config="b")
+    assert offered(silent, nvidia_device_plugin_mig_strategy="mixed")["some_of"] == ["nvidia"]
+    with pytest.raises(AnsibleFilterError, match="gpu_plan: unknown config"):
+        offered(nvidia, nvidia_device_plugin_config="b")
     with pytest.raises(AnsibleFilterError, match="intel_device_plugin_shared"):
-        gpu_resources_expected(intel_node("xe"), intel={"shared": 0})
+        offered(intel_node("xe"), intel_device_plugin_shared=0)

@@ -13,10 +13,15 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.kubegpu.nodes.plugins.filter import (
     gpu_hosts,
     gpu_plan,
-    gpu_report,
+    rollout,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import _SELECT
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import TABLES
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
+    plan_rows,
+    result_rows,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import BATCHES
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._stages import STAGES
 from tests.unit.fixtures.node_facts import installed, node
 from tests.unit.fixtures.plans import container_toolkit_plan, registered
 
@@ -59,26 +64,27 @@ def test_rows_from_plan_to_table():
         }
     }
     hostvars = registered(hostvars)
-    (row,) = call(gpu_report, ["a"], "plan", hostvars)
+    (row,) = plan_rows(["a"], hostvars)
     assert (row["node"], row["action"], row["toolkit"]) == ("a", "none", plan)
-    (row,) = call(gpu_report, ["a"], "result", hostvars, batch=["a"])
+    (row,) = result_rows(["a"], hostvars, batch=["a"])
     assert row["containerd"] == [] and row["docker"] == ["runc", "unchanged"]
 
 
 def test_words_that_the_filters_do_not_know_are_named():
     with pytest.raises(AnsibleFilterError, match="'colour' is none of any, unread, facts, nvidia"):
         call(gpu_hosts, ["a"], {}, "colour")
-    with pytest.raises(AnsibleFilterError, match="'colour' is none of plan, plan_failures"):
-        call(gpu_report, ["a"], "colour", {})
+    with pytest.raises(AnsibleFilterError, match="'colour' is none of serial, stop"):
+        call(rollout, ["a"], "colour", {})
 
 
 @pytest.mark.parametrize(
-    ("module", "option", "table"), [(gpu_hosts, "select", _SELECT), (gpu_report, "what", TABLES)]
+    ("module", "option", "table"),
+    [(gpu_hosts, "select", _SELECT), (rollout, "what", {**BATCHES, **STAGES})],
 )
 def test_every_choice_is_documented(module, option, table):
     choices = yaml.safe_load(module.DOCUMENTATION)["options"][option]["choices"]
     elsewhere = (
-        {"groups", "changed", "unverified", "endings", "refusals", "wrong"}
+        {"groups", "changed", "unverified", "endings", "refusals", "wrong", "plan_failures"}
         if module is gpu_hosts
         else set()
     )

@@ -101,6 +101,6 @@ def test_from_a_failed_task_to_the_batches_that_wait():
 
 
 def test_what_it_does_not_know_is_named():
-    known = "serial, failure, finding, refusal, message, stop, left_out"
+    known = "serial, stop, failure, finding, refusal, message, tags, roles, left_out"
     with pytest.raises(AnsibleFilterError, match=f"'batches' is none of {known}"):
         rollout([], "batches")

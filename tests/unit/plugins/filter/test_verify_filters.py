@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
 
 from ansible_collections.kubegpu.nodes.plugins.filter import (
-    gpu_hosts,
-    gpu_report,
     gpu_resources_check,
-    one_cluster,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError, Refusal
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import one_cluster
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import verification_rows
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._results import RESULTS
 
 PLAYBOOKS = Path(__file__).parents[4] / "playbooks"
 
@@ -35,7 +34,11 @@ def call(module, *arguments, **options):
 
 
 def report(hostvars, **options):
-    return call(gpu_report, [*hostvars], "verification", hostvars, key="verified", **options)
+    return verification_rows([*hostvars], hostvars, "verified", **options)
+
+
+def agreed(hosts, hostvars, **given):
+    return RESULTS["cluster"](hosts, hostvars, **given)
 
 
 def entry(layer, ok, **more):
@@ -66,29 +69,27 @@ def test_only_some_layers_are_columns():
     (row,) = report(hostvars, layers=["nvml"])
     assert row["nvml"] == "not tried" and "pci" not in row
     assert row["not_tried"] == ["nvml: Waits."]
-    with pytest.raises(AnsibleFilterError, match="unknown layer driver"):
-        report({}, layers=["driver"])
 
 
 def test_all_hosts_are_of_one_cluster():
     kube = {"kubegpu_kube": {"kubeconfig": "/k", "token": "of one host"}}
     hostvars = {"a": kube, "b": {"kubegpu_kube": {"kubeconfig": "/k"}}, "c": {}}
-    said = call(one_cluster, ["a", "b"], hostvars)
+    said = one_cluster(["a", "b"], hostvars)
     assert said["kubegpu_kube.kubeconfig"] == "/k" and "of one host" not in str(said)
-    assert call(one_cluster, [], hostvars) == {}
-    with pytest.raises(AnsibleFilterError, match="b and c are not of one cluster"):
-        call(one_cluster, ["b", "c"], hostvars)
+    assert one_cluster([], hostvars) == {}
+    with pytest.raises(InputError, match="b and c are not of one cluster"):
+        one_cluster(["b", "c"], hostvars)
 
 
 @pytest.mark.parametrize("name", ["gpu_monitoring_enabled", "nvidia_dra_driver_enabled"])
 def test_hosts_of_one_cluster_agree_on_what_is_deployed(name):
     hostvars = {"a": {}, "b": {name: True}, "c": {name: "yes"}, "d": {name: False}}
     for hosts in ("b", "bc", "ad"):
-        call(one_cluster, list(hosts), hostvars, deployed=True)
+        agreed(list(hosts), hostvars, deployed=True)
     for hosts in ("ab", "ba", "bad"):
-        call(one_cluster, list(hosts), hostvars)
-        with pytest.raises(AnsibleFilterError) as caught:
-            call(one_cluster, list(hosts), hostvars, deployed=True)
+        one_cluster(list(hosts), hostvars)
+        with pytest.raises(Refusal) as caught:
+            agreed(list(hosts), hostvars, deployed=True)
         said = str(caught.value)
         assert f"{name} differs between a and b" in said
         assert "a: False; b: True" in said and "Set it for all hosts of the cluster alike" in said
@@ -110,34 +111,31 @@ def test_hosts_without_gpus_have_no_say_in_what_is_deployed(name, vendors):
         "cpu": host(""), "g1": host("nvidia", **{name: True}), "g2": host("nvidia", **{name: "on"}),
         **{vendor: host(vendor) for vendor in ("nvidia", "amd", "intel")},
     }  # fmt: skip
-    call(one_cluster, ["cpu", "g1", "g2"], hostvars, deployed=True)
+    agreed(["cpu", "g1", "g2"], hostvars, deployed=True)
     for vendor in ("nvidia", "amd", "intel"):
         if vendor in vendors:
-            with pytest.raises(AnsibleFilterError, match=f"{name} differs"):
-                call(one_cluster, ["cpu", "g1", vendor], hostvars, deployed=True)
+            with pytest.raises(Refusal, match=f"{name} differs"):
+                agreed(["cpu", "g1", vendor], hostvars, deployed=True)
         else:
-            call(one_cluster, ["cpu", "g1", vendor], hostvars, deployed=True)
+            agreed(["cpu", "g1", vendor], hostvars, deployed=True)
 
 
 def test_what_is_deployed_follows_the_hosts_with_gpus():
     """A task that runs once follows the first host that is in its role, not of the play."""
-    (task,) = load("tasks/one_cluster")
-    facts = task["ansible.builtin.set_fact"]
-    for fact, group in (
-        ("__kubegpu_gpu_hosts", "kubegpu_gpu"), ("__kubegpu_nvidia_hosts", "kubegpu_nvidia"),
-    ):  # fmt: skip
-        for groups, expected in (
-            ({group: ["other", "h1", "h2"]}, ["h1", "h2"]),
-            ({group: ["other"]}, ["h0", "h1", "h2"]),
-            ({}, ["h0", "h1", "h2"]),
-        ):
-            known = {"groups": groups, "ansible_play_hosts": ["h0", "h1", "h2"]}
-            templar = Templar(DataLoader(), variables=known)
-            assert sorted(templar.template(trust_as_template(facts[fact]))) == expected
+    hosts = ["h0", "h1", "h2"]
+    for name in ("gpu", "nvidia"):
+        for given, expected in (
+            ({name: ["other", "h1", "h2"]}, ["h1", "h2"]), ({name: ["other"]}, hosts), ({}, hosts),
+        ):  # fmt: skip
+            found = agreed(hosts, {host: {} for host in hosts}, **given)
+            assert found[f"{name}_hosts"] == expected
     (step,) = load("tasks/cluster_parts")
     assert "ansible.builtin.include_role" in step
     given = step["vars"]
-    assert given["__kubegpu_nvidia"] == "{{ inventory_hostname in __kubegpu_nvidia_hosts }}"
+    assert (
+        given["__kubegpu_nvidia"]
+        == "{{ inventory_hostname in __kubegpu_cluster.result.nvidia_hosts }}"
+    )
     wanted = {one["role"]: str(one["wanted"]) for one in given["__kubegpu_parts"]}
     # The device plugin allocates no GPU that the DRA driver still allocates.
     assert [*wanted][1:4] == ["gpu_node_labels", "nvidia_device_plugin", "amd_device_plugin"]
@@ -146,25 +144,18 @@ def test_what_is_deployed_follows_the_hosts_with_gpus():
     assert "__kubegpu_dra" in wanted["nvidia_dra_driver"]
     assert "__kubegpu_nvidia" in given["__kubegpu_dra"]
     assert "__kubegpu_nvidia" in wanted["nvidia_device_plugin"]
-    assert "inventory_hostname in __kubegpu_gpu_hosts" in wanted["gpu_monitoring"]
+    assert "inventory_hostname in __kubegpu_cluster.result.gpu_hosts" in wanted["gpu_monitoring"]
 
 
 @pytest.mark.parametrize("vendor", ["amd", "intel"])
 @pytest.mark.parametrize("driver", ["", "vfio-pci"])
 def test_vendors_whose_device_plugin_a_cluster_gets(vendor, driver):
-    (task,) = load("tasks/one_cluster")
     gpu = {"vendor": vendor, "kernel_driver": driver}
-    known = {
-        "ansible_play_hosts": ["h0", "h1"],
-        "hostvars": {
-            name: {"ansible_facts": {"gpu_node": {"gpus": [] if name == "h0" else [gpu]}}}
-            for name in ("h0", "h1")
-        },
+    hostvars = {
+        name: {"ansible_facts": {"gpu_node": {"gpus": [] if name == "h0" else [gpu]}}}
+        for name in ("h0", "h1")
     }
-    templar = Templar(DataLoader(), variables=known)
-    templar._engine.environment.filters["kubegpu.nodes.gpu_hosts"] = gpu_hosts.gpu_hosts
-    found = trust_as_template(task["ansible.builtin.set_fact"]["__kubegpu_vendors"])
-    assert templar.template(found) == ([] if driver else [vendor])
+    assert agreed(["h0", "h1"], hostvars)["vendors"] == ([] if driver else [vendor])
 
 
 def test_who_speaks_to_the_cluster_is_in_the_inventory():
@@ -172,10 +163,10 @@ def test_who_speaks_to_the_cluster_is_in_the_inventory():
         return {"a": {"kubegpu_kube": {"delegate": delegate}}, "cp1": {}}
 
     for delegate in ("", "localhost", "cp1"):
-        said = call(one_cluster, ["a"], hostvars(delegate))
+        said = one_cluster(["a"], hostvars(delegate))
         assert said["kubegpu_kube.delegate"] == delegate
-    with pytest.raises(AnsibleFilterError, match="'cp2', and the inventory of this run has no"):
-        call(one_cluster, ["a"], hostvars("cp2"))
+    with pytest.raises(InputError, match="'cp2', and the inventory of this run has no"):
+        one_cluster(["a"], hostvars("cp2"))
 
 
 def test_s18_a_pod_is_checked():
@@ -193,5 +184,5 @@ def test_s18_a_pod_is_checked():
 def test_playbooks_that_follow_one_host_ask_whether_all_agree(name):
     assert '"__kubegpu_deployed": true' in json.dumps(load(name))
     (task,) = load("tasks/one_cluster")
-    asked = task["ansible.builtin.set_fact"]["__kubegpu_cluster"]
-    assert "one_cluster(hostvars, deployed=__kubegpu_deployed | default(false))" in asked
+    given = task["kubegpu.nodes.fleet_result"]["given"]
+    assert given["deployed"] == "{{ __kubegpu_deployed | default(false) }}"

@@ -36,6 +36,7 @@ ACTIONS = {
     "fleet_fail",
     "fleet_report",
     "fleet_plan",
+    "fleet_result",
     "fleet_table",
     "fleet_variables",
     "node_builtin",

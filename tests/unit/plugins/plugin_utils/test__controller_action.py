@@ -18,6 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.action import (
     fleet_bundle,
     fleet_explain,
     fleet_report,
+    fleet_result,
     fleet_table,
     fleet_variables,
 )
@@ -75,7 +76,15 @@ def test_an_error_fails_the_task_with_its_parts_and_without_secrets():
 
 
 def test_each_action_of_a_fleet_has_the_frame_and_none_of_its_own():
-    for module in (fleet_bundle, fleet_explain, fleet_report, fleet_table, fleet_variables):
+    modules = (
+        fleet_bundle,
+        fleet_explain,
+        fleet_report,
+        fleet_result,
+        fleet_table,
+        fleet_variables,
+    )
+    for module in modules:
         action = module.ActionModule
         assert issubclass(action, ControllerAction) and action.run is ControllerAction.run
         assert not action._requires_connection and action._supports_check_mode

@@ -44,6 +44,7 @@ OF_THE_CONTROLLER = (
     "fleet_fail",
     "fleet_report",
     "fleet_plan",
+    "fleet_result",
     "fleet_table",
     "fleet_variables",
 )

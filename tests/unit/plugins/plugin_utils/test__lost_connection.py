@@ -84,7 +84,8 @@ def test_every_module_that_changes_a_node_has_it():
         for path in (ROOT / "roles" / role / "tasks").glob("*.yml"):
             called |= set(modules(yaml.safe_load(path.read_text(encoding="utf-8"))))
     # Delegated to where the cluster is spoken to, in plays of their own; no connection.
-    called -= {"gpu_cluster_info", "gpu_test_pods", "fleet_fail", "fleet_plan", "fleet_table"}
+    called -= {"gpu_cluster_info", "gpu_test_pods"}
+    called -= {"fleet_fail", "fleet_plan", "fleet_result", "fleet_table"}
     assert {"nvidia_driver", "gpu_node_verify", "gpu_node_facts"} <= called
     utils = ROOT / "plugins" / "plugin_utils"
     bases = {
@@ -107,7 +108,7 @@ def test_every_play_that_works_in_batches_says_so():
                 seen += 1
                 assert play["vars"][VARIABLE] is True, path
                 if path.stem == "upgrade":
-                    assert "gpu_upgrade('serial'" in play["serial"]
+                    assert "rollout('upgrade_serial'" in play["serial"]
                     continue
                 assert "rollout('serial'" in play["serial"]
                 # The role of accept rescues what it does on a node by itself.

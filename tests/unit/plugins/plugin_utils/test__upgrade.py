@@ -2,14 +2,18 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The filter of the rolling upgrade as role and playbook call it."""
+"""The rolling upgrade from the variables of its hosts, and the stages of a host."""
 
 from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_upgrade import gpu_upgrade
+from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import plan_rows, rows
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._stage_results import RESULTS
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._upgrade import report_hosts
 from tests.unit.fixtures.node_facts import installed, node
 from tests.unit.fixtures.plans import registered
 
@@ -38,17 +42,17 @@ def planned(hostvars=None, options=None, rollbacks=None, savable=None, **more):
     registers = {"rollbacks": "asked", "savable": "saved", "drains": "tried"}
     given = {"cluster": cluster(), "registered": registers, **more}
     variables = registered(variables)
-    plan = gpu_upgrade(HOSTS, "plan", variables, options=options or {}, **given)
+    plan = RESULTS["upgrade_plan"](HOSTS, variables, options=options or {}, **given)
     return plan, {name: {**own, "gpu_upgrade_plan": plan} for name, own in variables.items()}
 
 
 def test_the_order_of_the_play_is_that_of_the_batches():
     plan, hostvars = planned(options={"canary": ["gpu3"], "max_unavailable": 2, "batch": 2})
     assert plan["batches"] == [["gpu3"], ["gpu1", "gpu2"]]
-    assert gpu_upgrade(HOSTS, "hosts", hostvars) == ["gpu3", "gpu1", "gpu2"]
-    assert gpu_upgrade(HOSTS, "serial", hostvars) == [1, 2]
+    assert rollout(HOSTS, "upgrade_hosts", hostvars) == ["gpu3", "gpu1", "gpu2"]
+    assert rollout(HOSTS, "upgrade_serial", hostvars) == [1, 2]
     # --syntax-check has no hostvars, and a refused run no batches.
-    assert gpu_upgrade(HOSTS, "hosts", {}) == [] and gpu_upgrade(HOSTS, "serial", {}) == [1]
+    assert rollout(HOSTS, "upgrade_hosts", {}) == [] and rollout(HOSTS, "upgrade_serial", {}) == [1]
 
 
 def test_a_node_that_check_mode_would_cordon_is_neither_held_nor_out():
@@ -62,7 +66,9 @@ def test_a_node_that_check_mode_would_cordon_is_neither_held_nor_out():
     assert {one["action"] for one in plan["hosts"].values()} == {"change"}
     would["gpu3"] = row("gpu3", found={"held_by": "r2", "unschedulable": True})
     now = cluster(**would)
-    assert "gpu3 are out" in gpu_upgrade(["gpu1"], "stop", hostvars, options=options, cluster=now)
+    assert "gpu3 are out" in RESULTS["upgrade_stop"](
+        ["gpu1"], hostvars, options=options, cluster=now
+    )
 
 
 def test_what_the_plan_is_made_from():
@@ -76,15 +82,15 @@ def test_what_the_plan_is_made_from():
     assert codes == {
         "gpu1": ["host_failed"], "gpu2": ["operator_driver"], "gpu3": ["unmanaged_pod"],
     }  # fmt: skip
-    assert plan["refused"] and gpu_upgrade(plan, "plan_rows")[2]["notes"] == ["bare"]
+    assert plan["refused"] and plan_rows(plan)[2]["notes"] == ["bare"]
 
 
 def test_hosts_that_were_not_read_are_unreachable_in_the_report():
     plan, hostvars = planned(not_read=["lost"])
     assert "lost" not in plan["hosts"] and not plan["refused"]
-    report = gpu_upgrade(HOSTS, "report", hostvars, ended="b", checked=True)
+    report = report_hosts(HOSTS, hostvars, ended="b", checked=True)
     assert report["hosts"]["lost"]["outcome"] == "unreachable" and not report["ok"]
-    assert gpu_upgrade(report, "report_rows")[-1]["node"] == "lost"
+    assert rows(report)[-1]["node"] == "lost"
 
 
 def test_a_node_of_a_cluster_that_is_not_named_is_no_host_without_one():
@@ -113,7 +119,7 @@ def test_packages_that_no_repository_has_are_told_before(rollback, refused):
     installed = {"ansible_facts": {"gpu_node": node(gpus=[], driver__installed="550.1")}}
     own = dict.fromkeys(HOSTS, installed)
     plan, _hostvars = planned(own, options={"rollback": rollback}, rollbacks=asked)
-    notes = {one["node"]: one["notes"] for one in gpu_upgrade(plan, "plan_rows")}
+    notes = {one["node"]: one["notes"] for one in plan_rows(plan)}
     assert (
         "No repository of gpu1 has the installed versions of nvidia-driver-550" in notes["gpu1"][0]
     )
@@ -122,7 +128,7 @@ def test_packages_that_no_repository_has_are_told_before(rollback, refused):
     assert plan["hosts"]["gpu1"]["action"] == ("refuse" if refused else "change")
     # Nor is it passed over that the package manager did not answer.
     plan, _hostvars = planned(own, options={"rollback": rollback}, rollbacks={"gpu2": locked})
-    (note,) = gpu_upgrade(plan, "plan_rows")[1]["notes"]
+    (note,) = plan_rows(plan)[1]["notes"]
     assert "its package manager did not answer. It is locked." in note
     assert plan["refused"] is refused
 
@@ -152,18 +158,20 @@ def test_hosts_are_selected_by_their_outcome_and_their_pods():
     outcomes = {"gpu1": "", "gpu2": "failed", "gpu3": ""}
     for name, outcome in outcomes.items():
         hostvars[name]["gpu_upgrade_result"] = {"outcome": outcome}
-    assert gpu_upgrade(HOSTS, "select", hostvars) == ["gpu1", "gpu3"]
-    assert gpu_upgrade(HOSTS, "select", hostvars, pods=["all"]) == ["gpu1"]
-    assert gpu_upgrade(HOSTS, "select", hostvars, outcomes=["failed"]) == ["gpu2"]
+    assert rollout(HOSTS, "upgrading", hostvars) == ["gpu1", "gpu3"]
+    assert rollout(HOSTS, "upgrading", hostvars, pods="all") == ["gpu1"]
+    assert rollout(HOSTS, "upgrade_ended", hostvars) == []
+    hostvars["gpu2"]["gpu_upgrade_result"] = {"outcome": "blocked"}
+    assert rollout(HOSTS, "upgrade_ended", hostvars) == ["gpu2"]
     del hostvars["gpu1"]["gpu_upgrade_result"]
-    assert gpu_upgrade(HOSTS, "select", hostvars) == ["gpu3"]
+    assert rollout(HOSTS, "upgrading", hostvars) == ["gpu3"]
 
 
 def test_a_batch_is_started_if_there_is_room_and_nobody_failed():
     _plan, hostvars = planned(options={"max_unavailable": 1})
 
     def stop(batch, now, **options):
-        return gpu_upgrade(batch, "stop", hostvars, options=options, cluster=now)
+        return RESULTS["upgrade_stop"](batch, hostvars, options=options, cluster=now)
 
     assert stop(["gpu1"], cluster()) == ""
     assert "gpu3 are out" in stop(["gpu1"], cluster(gpu3=row("gpu3", ready=False)))
@@ -190,8 +198,8 @@ def test_a_control_plane_is_found_among_the_nodes_of_the_cluster():
     plan, hostvars = planned(nodes=nodes, options=options)
     assert plan["batches"] == [["gpu1"], ["gpu2", "gpu3"]]
     why = {
-        name: gpu_upgrade(
-            ["gpu2", "gpu3"], "stop", hostvars, options=options, cluster=cluster(), nodes=now
+        name: RESULTS["upgrade_stop"](
+            ["gpu2", "gpu3"], hostvars, options=options, cluster=cluster(), nodes=now
         )
         for name, now in (("ready", nodes), ("down", down))
     }
@@ -211,12 +219,11 @@ def test_a_control_plane_is_found_among_the_nodes_of_the_cluster():
 def test_the_report_has_the_plan_and_the_results():
     _plan, hostvars = planned(began="a")
     hostvars["gpu1"]["gpu_upgrade_result"] = {"outcome": "done", "to": {"driver": "580.1"}}
-    data = gpu_upgrade(HOSTS, "report", hostvars, ended="b")
+    data = report_hosts(HOSTS, hostvars, ended="b", checked=False)
     assert (data["began"], data["ended"], data["ok"]) == ("a", "b", False)
     assert data["hosts"]["gpu1"]["to"] == {"driver": "580.1"}
-    rows = gpu_upgrade(data, "report_rows")
-    assert [one["outcome"] for one in rows] == ["done", "not started", "not started"]
-    assert gpu_upgrade(HOSTS, "report", hostvars, checked=True)["ok"]
+    assert [one["outcome"] for one in rows(data)] == ["done", "not started", "not started"]
+    assert report_hosts(HOSTS, hostvars, ended="", checked=True)["ok"]
 
 
 def test_a_host_that_the_upgrade_leaves_as_it_is_has_its_versions_in_the_report():
@@ -227,12 +234,12 @@ def test_a_host_that_the_upgrade_leaves_as_it_is_has_its_versions_in_the_report(
     _plan, hostvars = planned(dict.fromkeys(HOSTS, same))
     hostvars["gpu2"]["gpu_upgrade_result"] = {"from": {"driver": "535.1", "toolkit": None}}
     hostvars["gpu3"] = {**hostvars["gpu3"], "ansible_facts": {}}
-    data = gpu_upgrade(HOSTS, "report", hostvars, ended="b")
-    rows = {row["node"]: row for row in gpu_upgrade(data, "report_rows")}
-    assert [(row["driver"], row["toolkit"]) for row in rows.values()] == [
+    data = report_hosts(HOSTS, hostvars, ended="b", checked=False)
+    shown = {row["node"]: row for row in rows(data)}
+    assert [(row["driver"], row["toolkit"]) for row in shown.values()] == [
         ("550.1", "1.20.1-1"), ("535.1", "-"), ("-", "-"),
     ]  # fmt: skip
-    assert {row["outcome"] for row in rows.values()} == {"unchanged"}
+    assert {row["outcome"] for row in shown.values()} == {"unchanged"}
 
 
 def test_nodes_that_are_no_hosts_of_the_run_count_before_each_batch():
@@ -242,8 +249,8 @@ def test_nodes_that_are_no_hosts_of_the_run_count_before_each_batch():
     options = {"max_unavailable": 1}
 
     def stop(**nodes):
-        return gpu_upgrade(
-            ["gpu1"], "stop", hostvars, options=options, cluster=cluster(), nodes=nodes
+        return RESULTS["upgrade_stop"](
+            ["gpu1"], hostvars, options=options, cluster=cluster(), nodes=nodes
         )
 
     assert stop(**{"node-gpu2": ours}) == ""
@@ -258,8 +265,8 @@ def test_a_mig_mode_that_may_reboot_the_node_takes_all_pods_off_it():
 
 def test_what_the_rollback_did_not_restore():
     record = {"driver": "550.1", "toolkit": "", "cuda": []}
-    assert gpu_upgrade(record, "restored", row=record) == []
-    (found,) = gpu_upgrade(record, "restored", row={**record, "driver": "565.1"})
+    assert rollout(record, "upgrade_restored", row=record) == []
+    (found,) = rollout(record, "upgrade_restored", row={**record, "driver": "565.1"})
     assert found["code"] == "not_restored"
 
 
@@ -267,9 +274,11 @@ RESULT = {"outcome": "", "began": False, "evicted": ["a/b"], "findings": [], "st
 
 
 def judged(layers=(), result=RESULT, **seen):
-    rows = [{"node": "gpu1", "layers": [*layers]}, {"node": "gpu2", "layers": [BAD]}]
-    seen = {"gates": ["layers"], "row": {"ready": True}, "rows": rows, **seen}
-    return gpu_upgrade(result, "judged", host="gpu1", good="done", to={"driver": "1"}, seen=seen)
+    found = [{"node": "gpu1", "layers": [*layers]}, {"node": "gpu2", "layers": [BAD]}]
+    seen = {"gates": ["layers"], "row": {"ready": True}, "rows": found, **seen}
+    return rollout(
+        result, "upgrade_judged", host="gpu1", good="done", to={"driver": "1"}, seen=seen
+    )
 
 
 GOOD = {"layer": "nvml", "ok": True}
@@ -285,18 +294,18 @@ def test_the_gate_and_the_rollback():
     assert good == {**RESULT, "outcome": "done", "passed": True, "to": {"driver": "1"}}
     found = judged([BAD])
     assert (found["outcome"], found["passed"], codes(found)) == ("failed", False, ["nvml_failed"])
-    assert gpu_upgrade(found["findings"], "rollback") is True
+    assert rollout(found["findings"], "upgrade_rollback") is True
     waits = [{}, {"reboot_required": True, "reboot_reason": "in use"}]
     found = judged([GOOD], changes=waits)
     assert "in use" in str(found["findings"]) and found["outcome"] == "failed"
-    assert gpu_upgrade(found["findings"], "rollback") is False
+    assert rollout(found["findings"], "upgrade_rollback") is False
     assert "the driver asks for it" in str(
         judged([GOOD], changes=[{"reboot_required": True}])["findings"]
     )
     # What the cluster says of a node that was rebooted may be from before.
     before = judged(gates=[], row={"ready": True, "boot_id": "old"}, boot="new")
     assert codes(before) == ["boot_not_reported"]
-    assert gpu_upgrade(before["findings"], "rollback") is True
+    assert rollout(before["findings"], "upgrade_rollback") is True
     for seen in ("new", None):
         assert codes(judged(gates=[], row={"ready": True, "boot_id": seen}, boot="new")) == []
     # A comparison that was skipped is none.
@@ -308,66 +317,71 @@ def test_the_drain_of_a_node(began, bad):
     result = {**RESULT, "began": began, "outcome": "failed"}
     pod = {"namespace": "x", "name": "y"}
     good = {"nodes": {"gpu1": {"evicted": [pod], "without_request": [pod]}}}
-    found = gpu_upgrade(result, "drained", host="gpu1", answers=[good, {"skipped": True}])
+    found = rollout(result, "upgrade_drained", host="gpu1", answers=[good, {"skipped": True}])
     assert (found["outcome"], found["evicted"]) == ("", ["a/b", "x/y"])
     assert found["stay"] == {"without_request": [pod], "containers": {}}
     lost = {"msg": "No route", "lost_connection": True}
-    found = gpu_upgrade(result, "drained", host="gpu1", answers=[lost])
+    found = rollout(result, "upgrade_drained", host="gpu1", answers=[lost])
     assert (found["outcome"], codes(found)) == (bad, ["cluster_not_asked"])
     # The host itself.
     options = {"host": "gpu1", "without_cluster": True}
-    found = gpu_upgrade(result, "drained", answers=[lost], **options)
+    found = rollout(result, "upgrade_drained", answers=[lost], **options)
     assert found["outcome"] == "unreachable"
-    found = gpu_upgrade(result, "drained", answers=[good], **options)
+    found = rollout(result, "upgrade_drained", answers=[good], **options)
     assert found["outcome"] == "" and found["stay"] == {}
 
 
 def test_a_host_that_did_not_answer_is_not_ready():
     here = {"node": "gpu1", "ready": True}
-    assert gpu_upgrade({"nodes": {"gpu1": here}}, "row", host="gpu1") == here
-    lost = gpu_upgrade({"msg": "No route"}, "row", host="gpu1")
+    assert rollout({"nodes": {"gpu1": here}}, "upgrade_row", host="gpu1") == here
+    lost = rollout({"msg": "No route"}, "upgrade_row", host="gpu1")
     assert lost["ready"] is False and lost["findings"][0]["cause"] == "No route"
 
 
 def test_a_node_that_is_not_released_has_failed():
     done = {**RESULT, "outcome": "done", "findings": [{"code": "x"}]}
     good = {"nodes": {"gpu1": {"ok": True, "findings": []}}}
-    assert gpu_upgrade(done, "released", host="gpu1", answer=good) == done
+    assert rollout(done, "upgrade_released", host="gpu1", answer=good) == done
     gone = {"nodes": {"gpu1": {"findings": [{"code": "node_gone"}]}}}
-    found = gpu_upgrade(done, "released", host="gpu1", answer=gone)
+    found = rollout(done, "upgrade_released", host="gpu1", answer=gone)
     assert (found["outcome"], codes(found)) == ("failed", ["x", "node_gone"])
-    found = gpu_upgrade(done, "released", host="gpu1", answer={"msg": "No route"})
+    found = rollout(done, "upgrade_released", host="gpu1", answer={"msg": "No route"})
     assert codes(found) == ["x", "cluster_not_asked"]
 
 
 def test_what_a_rollback_left_of_the_runtimes():
     result = {**RESULT, "rolled_back_because": "It failed."}
     left = {"left": [{"path": "/etc/a"}], "restart_required": ["docker"]}
-    found = gpu_upgrade(result, "not_restored", answer=left)["rolled_back_because"]
+    found = rollout(result, "upgrade_not_restored", runtimes=left)["rolled_back_because"]
     assert found == "It failed. Not restored: /etc/a To be restarted: docker"
 
 
 def test_a_failed_task_is_a_finding():
     task, answer = {"name": "Driver", "action": "x"}, {"failed": True, "msg": "It broke."}
-    found = gpu_upgrade(RESULT, "failed", task=task, answer=answer, code="gate_failed")
+    found = rollout(RESULT, "upgrade_failed", task=task, answer=answer, code="gate_failed")
     (finding,) = found["findings"]
     assert (found["outcome"], finding["code"]) == ("failed", "gate_failed")
     assert finding["cause"].startswith("Driver: It broke")
     assert "gpu_upgrade_release=true" in finding["next_step"]
     lost = {**answer, "lost_connection": True}
-    assert gpu_upgrade(RESULT, "failed", task=task, answer=lost)["outcome"] == "unreachable"
+    assert (
+        rollout(RESULT, "upgrade_failed", task=task, answer=lost, code="x")["outcome"]
+        == "unreachable"
+    )
     # Ansible has neither if a file of tasks could not be loaded.
-    (finding,) = gpu_upgrade(RESULT, "failed", task={}, answer={})["findings"]
+    (finding,) = rollout(RESULT, "upgrade_failed", task={}, answer={}, code="task_failed")[
+        "findings"
+    ]
     assert finding["code"] == "task_failed" and "A file of tasks" in finding["cause"]
 
 
 def test_the_result_at_the_end_has_what_the_plan_found():
     own = {"outcome": "refused", "findings": [{"code": "x"}]}
     report = {"hosts": {"gpu1": own}, "stopped": "", "findings": [{"cause": "A."}, {"cause": "B."}]}
-    found = gpu_upgrade({}, "ended", host="gpu1", report=report)
+    found = rollout({}, "upgrade_end", host="gpu1", report=report)
     assert found == {**own, "stopped": "A. B."}
     report["stopped"] = "one failed"
-    assert gpu_upgrade({}, "ended", host="gpu1", report=report)["stopped"] == "one failed"
+    assert rollout({}, "upgrade_end", host="gpu1", report=report)["stopped"] == "one failed"
 
 
 @pytest.mark.parametrize("manager", ["apt", "dnf5"])
@@ -379,19 +393,17 @@ def test_packages_of_a_rollback_are_those_of_changed_parts(manager):
         cuda__packages={"cuda": "12.4"}, cuda__toolkits=kits,
     )  # fmt: skip
     plans = {"nvidia_driver": {"change": True}, "cuda_toolkit": {"change": False}}
-    made = gpu_upgrade(found, "software", plans=plans)
+    made = rollout(found, "upgrade_software", plans=plans)
     assert made["rollback"] == (driver if manager == "apt" else {})
     assert made["saved"] == {"nvidia-driver": "550", **toolkit}
     assert made["distro_cuda"] == ["11.8"]
     plans = {"nvidia_container_toolkit": {"change_packages": True}, "cuda_toolkit": {"change": 1}}
-    made = gpu_upgrade(found, "software", plans=plans)
+    made = rollout(found, "upgrade_software", plans=plans)
     assert made["rollback"] == {**toolkit, "cuda": "12.4"}
 
 
-@pytest.mark.parametrize(
-    ("what", "options", "text"),
-    [("order", {}, "'order' is none of plan"), ("plan", {"batch": 0}, "gpu_upgrade_batch")],
-)
-def test_a_wrong_call_says_what_is_wrong(what, options, text):
-    with pytest.raises(AnsibleFilterError, match=text):
-        gpu_upgrade(HOSTS, what, {name: {} for name in HOSTS}, options=options)
+def test_a_wrong_value_is_named():
+    with pytest.raises(InputError, match="gpu_upgrade_batch"):
+        planned(options={"batch": 0})
+    with pytest.raises(AnsibleFilterError, match="'order' is none of serial, stop"):
+        rollout(HOSTS, "order")

@@ -2,14 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The filter of the diagnosis as role and playbook call it."""
+"""The diagnosis from the variables of its hosts, and what role and playbook make of it."""
 
 from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.filter.gpu_diagnosis import gpu_diagnosis
+from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import show
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._diagnose import diagnose_hosts
 from tests.unit.fixtures.cluster_objects import node, pod
 from tests.unit.fixtures.diagnosed_node import ADDRESS, asked, facts, health, host, smi
 from tests.unit.fixtures.health_node import smi_gpu
@@ -33,7 +35,7 @@ def diagnosed(**cluster):
         },
     }
     rows = [{"node": name, "layers": layers} for name in ("gpu1", "gpu2")]
-    return gpu_diagnosis(["gpu1", "gpu2", "gpu3"], "diagnose", hostvars, rows=rows, cluster=cluster)
+    return diagnose_hosts(["gpu1", "gpu2", "gpu3"], hostvars, rows, cluster)
 
 
 def test_what_each_host_is_diagnosed_from():
@@ -54,7 +56,7 @@ def test_facts_of_another_form_cost_their_own_host_its_diagnosis_only():
         "cached": {"ansible_facts": {"gpu_node": {"gpus": []}}},
         "gpu2": {"ansible_facts": {"gpu_node": facts()}},
     }
-    result = gpu_diagnosis([*hostvars], "diagnose", hostvars, rows=[], cluster={})
+    result = diagnose_hosts([*hostvars], hostvars, [], {})
     verdicts = {name: one["verdict"] for name, one in result["hosts"].items()}
     assert verdicts == {"cached": "not read", "gpu2": "ok"}
     (why,) = (row["why"] for row in result["unseen"] if row["host"] == "cached")
@@ -77,13 +79,13 @@ def test_what_a_cluster_adds():
     assert (one["id"], one["host"], one["subject"]) == ("no_node_matches", "", "pod default/train")
     assert [row for row in result["unseen"] if row["what"] == "its node in Kubernetes"]
 
-    rows = {row["node"]: row for row in gpu_diagnosis(result, "rows")}
+    rows = {row["node"]: row for row in show.rows(result)}
     assert set(rows) == {"gpu1", "gpu2", "gpu3", "pod default/train"}
     assert rows["gpu1"]["roots"] == ["row_remap_failed", "gpu_hot"]
     (note,) = rows["pod default/train"]["notes"]
     assert note.startswith("error: No node with 1 nvidia.com/gpu takes the pod default/train.")
     assert "\nSeen: n1: it is cordoned" in note and "\nNext step: " in note
-    assert gpu_diagnosis(result, "nodes") == [
+    assert show.node_rows(result) == [
         {"pod": "default/train", "node": "n1", "fits": False, "because": ["it is cordoned"]}
     ]
 
@@ -91,9 +93,9 @@ def test_what_a_cluster_adds():
 def test_remarks_are_in_the_result_and_not_in_the_table():
     quiet = host(facts(nvml__devices=[{"address": ADDRESS, "persistence_mode": "disabled"}]))
     hostvars = {"gpu1": {"ansible_facts": {"gpu_node": quiet.facts}}}
-    result = gpu_diagnosis(["gpu1"], "diagnose", hostvars)
+    result = diagnose_hosts(["gpu1"], hostvars, [], {})
     assert [one["severity"] for one in result["findings"]] == ["info"]
-    row, cluster = gpu_diagnosis(result, "rows")
+    row, cluster = show.rows(result)
     assert (row["verdict"], row["roots"], row["notes"]) == ("ok", [], [])
     assert (cluster["node"], cluster["verdict"]) == ("cluster", "not read")
     assert cluster["notes_last"] == ["not checked: the cluster (kubegpu_kube is not set)"]
@@ -109,7 +111,7 @@ def test_remarks_are_in_the_result_and_not_in_the_table():
     ],
 )
 def test_which_hosts_fail(fail_on, hosts):
-    found = gpu_diagnosis(diagnosed(), "failures", fail_on=fail_on, hosts=["gpu1", "gpu2"])
+    found = rollout(diagnosed(), "diagnosis_failures", fail_on=fail_on, hosts=["gpu1", "gpu2"])
     assert set(found) == hosts
     if fail_on == "error":
         assert found["gpu1"] == [f"gpu1: GPU {ADDRESS}: row_remap_failed"]
@@ -117,13 +119,13 @@ def test_which_hosts_fail(fail_on, hosts):
 
 def test_a_pod_without_a_host_fails_the_first_one():
     waiting = asked(pod("train", "", gpus=1, phase="Pending"), node())
-    result = gpu_diagnosis(["gpu8", "gpu9"], "diagnose", {}, cluster={"pods": [waiting]})
-    found = gpu_diagnosis(result, "failures", hosts=["gpu8", "gpu9"])
+    result = diagnose_hosts(["gpu8", "gpu9"], {}, [], {"pods": [waiting]})
+    found = rollout(result, "diagnosis_failures", fail_on="error", hosts=["gpu8", "gpu9"])
     assert found == {"gpu8": ["pod default/train: gpu_not_offered"]}
 
 
 def test_the_next_diagnosis_misses_a_gpu_that_this_one_has():
-    found = gpu_diagnosis(diagnosed(), "baselines")
+    found = rollout(diagnosed(), "diagnosis_baselines")
     assert list(found) == ["gpu1"]
     gone = smi(status="not_asked", rc=None)
     seen = health(gpus=(), answer=gone, baseline={**found["gpu1"]})
@@ -136,11 +138,9 @@ def test_the_next_diagnosis_misses_a_gpu_that_this_one_has():
      {"hosts": {"gpu1": {"devices": 3}}}, {"hosts": {"gpu1": {"devices": [{"address": 3}, "x"]}}}],
 )  # fmt: skip
 def test_a_file_that_is_no_result_is_no_baseline(content):
-    assert gpu_diagnosis(content, "baselines") == {}
+    assert rollout(content, "diagnosis_baselines") == {}
 
 
-def test_what_it_cannot_return():
-    with pytest.raises(AnsibleFilterError, match="none of diagnose, rows"):
-        gpu_diagnosis({}, "verdict")
+def test_a_severity_that_there_is_not():
     with pytest.raises(AnsibleFilterError, match="unknown severity 'fatal'"):
-        gpu_diagnosis(diagnosed(), "failures", fail_on="fatal", hosts=["gpu1"])
+        rollout(diagnosed(), "diagnosis_failures", fail_on="fatal", hosts=["gpu1"])
