@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
@@ -23,7 +24,7 @@ from .._runtime.config_file import ConfigFile, Parser, decode
 from .._runtime.cri import CRIO_SOCKET, CriStatus, read_info, wait_until_ready
 from .._runtime.engine import HandlerResult, Service, change_runtime
 from .._runtime.toml_settings import Plan, Seen, plan_absent, plan_present
-from .plan import effective, handlers, plan_drop_in
+from .plan import effective, handlers, plan_drop_in, read_order
 from .types import DropIn, Effective, Request
 
 HEAD = "# Written by kubegpu.nodes.crio_runtime; add settings of your own freely.\n"
@@ -136,18 +137,24 @@ class CrioRuntime:
 
     def _files(self, own: str) -> tuple[tuple[ConfigFile, ...], tuple[ConfigFile, ...]]:
         """Return the files that CRI-O reads before and after the drop-in file."""
-        folder = posixpath.dirname(self.request.drop_in_path)
+        drop_in = self.request.drop_in_path
         before = [self._decoded(read_file(self.request.config_path))]
         after: list[ConfigFile] = []
-        for path in glob_files(f"{folder}/*"):
-            try:
-                state = read_file(path)
-            except InputError:
-                continue  # a directory
+        for path, state in self._drop_ins(posixpath.dirname(drop_in)):
             if state.path == own:
                 continue
-            (before if path < self.request.drop_in_path else after).append(self._decoded(state))
+            is_before = read_order(path) < read_order(drop_in)
+            (before if is_before else after).append(self._decoded(state))
         return tuple(before), tuple(after)
+
+    def _drop_ins(self, folder: str) -> Iterator[tuple[str, FileState]]:
+        """Yield all files of the folder and its subfolders, as CRI-O reads them."""
+        for path in glob_files(f"{folder}/*"):
+            try:
+                yield path, read_file(path)
+            except InputError:
+                if not os.path.islink(path):
+                    yield from self._drop_ins(path)  # a directory
 
     def _decoded(self, state: FileState) -> ConfigFile:
         try:
