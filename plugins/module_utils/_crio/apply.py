@@ -6,16 +6,15 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError
 from .._formats.toml_redact import redact
 from .._host.command import Runner
-from .._host.files import FileState, changed_since, glob_files, read_file
+from .._host.files import FileState, changed_since, files_below, read_file
 from .._host.systemd import Daemon, read_daemon, restart
 from .._record.file_record import Undo
 from .._record.store import StateStore
@@ -140,21 +139,13 @@ class CrioRuntime:
         drop_in = self.request.drop_in_path
         before = [self._decoded(read_file(self.request.config_path))]
         after: list[ConfigFile] = []
-        for path, state in self._drop_ins(posixpath.dirname(drop_in)):
+        for path in files_below(posixpath.dirname(drop_in)):
+            state = read_file(path)
             if state.path == own:
                 continue
             is_before = read_order(path) < read_order(drop_in)
             (before if is_before else after).append(self._decoded(state))
         return tuple(before), tuple(after)
-
-    def _drop_ins(self, folder: str) -> Iterator[tuple[str, FileState]]:
-        """Yield all files of the folder and its subfolders, as CRI-O reads them."""
-        for path in glob_files(f"{folder}/*"):
-            try:
-                yield path, read_file(path)
-            except InputError:
-                if not os.path.islink(path):
-                    yield from self._drop_ins(path)  # a directory
 
     def _decoded(self, state: FileState) -> ConfigFile:
         try:

@@ -485,8 +485,8 @@ class TestCrio:
             (configured(), {}, []),
             (configured({"path": "/usr/bin/crun"}), {}, [("crio", "change")]),
             (configured({"outdated": True}), {}, [("crio", "change")]),
-            (configured({"lacks": ["monitor_path"], "file": "/etc/crio/crio.conf.d/99-nvidia.conf"}),
-             {}, [("crio", "complete")]),
+            (configured({"lacks": ["monitor_path"], "file": "/etc/crio/crio.conf"}), {},
+             [("crio", "complete")]),
             (configured(), {"crio_set_default": True}, [("crio", "default")]),
             (configured(default_runtime="nvidia"), {"crio_set_default": True}, []),
             # Taken back where it is ours, left alone where it is somebody else's.
