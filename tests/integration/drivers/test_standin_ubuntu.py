@@ -81,6 +81,8 @@ TOOLKIT = TREES / "refresh-1.20.1"
 REFRESH = ("usr/lib/systemd/system/nvidia-cdi-refresh.service",
            "usr/lib/udev/rules.d/99-nvidia-cdi-refresh.rules")  # fmt: skip
 SPECIFICATION = "/var/run/cdi/nvidia.yaml"
+# systemd asks the machine's own kernel, whose modules the node does not have.
+CONDITION = "/run/systemd/system/nvidia-cdi-refresh.service.d/kernel.conf"
 # A stand-in of nvidia-ctk: an instance is gone with the module for which it was made.
 CTK = """\
 #!/bin/sh
@@ -108,9 +110,9 @@ def mig_unit(node):
     """
     unit = boot_files({"GPU-0": Layout(True)})[1]
     script = "cat /sys/module/nvidia/version >> /run/standin-mig-boot\n"
-    shell(node, "mkdir -p /etc/kubegpu")
+    shell(node, f"mkdir -p /etc/kubegpu $(dirname {CONDITION})")
     toolkit = [(f"/{path}", (TOOLKIT / path).read_text(encoding="utf-8")) for path in REFRESH]
-    toolkit.append(("/usr/bin/nvidia-ctk", CTK))
+    toolkit += [("/usr/bin/nvidia-ctk", CTK), (CONDITION, "[Service]\nExecCondition=\n")]
     for path, text in ((SCRIPT_PATH, script), (unit.path, unit.text), *toolkit):
         execute(node, "tee", path, stdin=text)
     shell(node, "chmod 755 /usr/bin/nvidia-ctk; : > /run/standin-mig-boot; "

@@ -66,7 +66,8 @@ def plan(part, mode, existing=(), **options):
         ("nvidia", {"feature_discovery": True, "feature_discovery_api": True},
          {"nvidia-device-plugin": {DEVICES}, "gpu-feature-discovery": {"container_device_t"}}),
         # The containers that read the node's label, too.
-        ("nvidia", {"configs": SLICES, "default_config": "two"}, {"nvidia-device-plugin": {DEVICES}}),
+        ("nvidia", {"configs": SLICES, "default_config": "two"},
+         {"nvidia-device-plugin": {DEVICES}}),
         # A privileged container has spc_t.
         ("nvidia", {"feature_discovery": True, "feature_discovery_privileged": True},
          {"nvidia-device-plugin": {DEVICES}, "gpu-feature-discovery": {None}}),
