@@ -120,7 +120,7 @@ def equipped(facts, code):
         )
         known["container_toolkit"]["held"] = True
     for name, runtime in full["runtimes"].items():
-        if known["runtimes"][name] is not None and code != "handler_missing":
+        if None not in (runtime, known["runtimes"][name]) and code != "handler_missing":
             known["runtimes"][name] = runtime
     return known
 
