@@ -15,15 +15,20 @@ description:
     settings but its program from the node's own runtime, such as the C(crun) of CRI-O's packages in
     C(10-crio.conf), including the monitor.
   - The handler is written to a separate drop-in file. C(crio.conf) and other drop-in files are
-    read and never edited. An existing handler with the requested program is not changed.
+    read and never edited.
+  - An existing handler with the requested program is compared key by key with what it needs
+    (C(monitor_path), C(runtime_type), C(inherit_default_runtime), C(platform_runtime_paths),
+    C(runtime_config_path)). A complete one is not changed. One that lacks something, such as the
+    handler that C(nvidia-ctk) writes without C(monitor_path), is written again, completed from the
+    node's own runtime, to O(drop_in_path).
   - CRI-O reads its drop-in files in the order of their names. If a later file overrides the
     requested settings, the module fails and names that file.
   - Changes are recorded on the node. O(state=absent) restores the original bytes or, if the
     file was edited since, removes only the settings of this module.
   - The node needs Python 3.9 or newer and nothing else. The controller's C(tomlkit) is sent to
     nodes whose Python has no TOML parser.
-  - CRI-O itself is never installed. The module has not been tested with a real CRI-O; the order in
-    which it reads its files is taken from its source.
+  - CRI-O itself is never installed. The module has not been tested with a running CRI-O; how CRI-O
+    reads its files is taken from its source.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record

@@ -324,8 +324,8 @@ plugin_objects:
 monitoring:
   description: >-
     The C(kinds) of the Prometheus operator that the cluster has, and the existing C(objects) of
-    this collection's monitoring, with name, namespace and labels only. Those that an earlier run
-    made in another namespace are among them.
+    this collection's monitoring, with name, namespace and labels only, and the SELinux types of the
+    DaemonSet. Those that an earlier run made in another namespace are among them.
   returned: with O(monitoring_namespace)
   type: dict
   sample:

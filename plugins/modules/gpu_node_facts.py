@@ -473,8 +473,9 @@ ansible_facts:
               C(args), C(type)), C(default_runtime), C(live_restore) and C(containers_running), of
               the running daemon, or of the file if the daemon does not answer.
             - C(crio) has C(version), C(config_path), C(drop_in_path), C(unit), C(active), and from
-              its files C(runtimes) (C(type), C(path), C(file) and C(outdated), whether a handler of
-              this collection lacks settings of the node's default runtime), C(default_runtime),
+              its files C(runtimes) (C(type), C(path), C(file), C(outdated), whether a handler of
+              this collection lacks settings of the node's default runtime, and C(lacks), the keys
+              without which CRI-O does not run NVIDIA's program for it), C(default_runtime),
               C(default_file), C(own_runtime) (C(name) and C(path) of the runtime that handlers
               inherit from) and C(restart_required), whether a file changed after CRI-O started.
             - All have C(started), the start of the unit's main process in UTC.

@@ -140,7 +140,9 @@ _CRIO = {
     "unit": "word",
     "active": "flag?",
     "started": "word?",
-    "runtimes": ({"*": {"type": ANY, "path": ANY, "file": "word?", "outdated": "flag"}},),
+    "runtimes": (
+        {"*": {"type": ANY, "path": ANY, "file": "word?", "outdated": "flag", "lacks?": TEXTS}},
+    ),
     "default_runtime": "word?",
     "default_file": "word?",
     "own_runtime": ({"name": "word", "path": ANY},),

@@ -5,7 +5,7 @@
 """Build the stand-in packages of the NVIDIA Container Toolkit, and of DCGM.
 
 Names, versions, paths and dependencies are those of the real packages, and so is what they make and
-leave behind (NVIDIA/nvidia-container-toolkit, packaging/debian and deployments/systemd). The
+leave behind (NVIDIA/nvidia-container-toolkit, packaging/debian and deployments). The
 programs say that they are stand-ins.
 """
 
@@ -44,6 +44,9 @@ def packages() -> Iterator[Package]:
         refresh: tuple[str, ...] = ("refresh",) if release >= (1, 18) else ()
         if release == (1, 19):
             refresh += ("refresh-1.19",)
+        if version.startswith("1.20.1"):
+            # The first release that has a rule of udev start the service.
+            refresh += ("refresh-1.20.1",)
         base, tools = "nvidia-container-toolkit-base", "libnvidia-container-tools"
         yield Package("libnvidia-container1", version, (), ())
         yield Package(tools, version, (f"libnvidia-container1 {exact}",), (tools,))

@@ -56,6 +56,8 @@ class ContainerdRuntime:
             planned = self.preparation.absent(version)
         restart_required, reason = self.restarter.required(planned.changes, planned.files, version)
         restarted = self.host.settings.restart and restart_required
+        if restarted:
+            self.restarter.check_voided(planned.voided)
         if not check:
             self._apply(planned, restarted)
         if restarted:

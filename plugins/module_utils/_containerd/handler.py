@@ -15,6 +15,7 @@ from .config import fold, meaning
 from .data import BINARY, NVIDIA_RUNTIME, RUNC_SHIM, RUNC_SHIMS, RUNTIMES
 from .types import Request, State
 from .values import copy, has
+from .voided import voided_runc
 
 
 def expected_handlers(request: Request, state: State) -> list[dict[str, Any]]:
@@ -48,6 +49,10 @@ class HandlerBuilder:
         found: list[tuple[str, Mapping[str, Any]]] = []
         explicit = table(state.explicit, RUNTIMES)
         effective = state.effective.runtimes if state.effective else {}
+        lost = voided_runc(state)
+        if lost is not None:
+            # It is written again, so that CRI loads.
+            explicit = {**explicit, "runc": lost[1]}
         for name in dict.fromkeys((*self.candidates(), state.original_default, *explicit)):
             if name == self.request.name:
                 continue

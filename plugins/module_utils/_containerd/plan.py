@@ -17,6 +17,7 @@ from .edit import FILE_HEAD, Editor
 from .handler import HandlerBuilder, is_variable
 from .types import Plan, Request, State
 from .values import copy, has
+from .voided import find_voided, refuse_lost_default, voided_runc
 
 
 def plan_present(request: Request, state: State, parse: Parser) -> Plan:
@@ -47,6 +48,7 @@ class _Planner:
         existing = table(state.explicit, (*RUNTIMES, request.name))
         if target.text is None or not target.data:
             self.start_file(target)
+        refuse_lost_default(state, request.name)
         self.runtime_types()
         self.explicit_runc(target)
         if not existing:
@@ -60,6 +62,8 @@ class _Planner:
         self.cri_enabled()
         self.report_source()
         self.report_ignored()
+        if voided := find_voided(state):
+            self.warnings.append(voided.warning)
         return self.plan()
 
     def plan(self) -> Plan:
@@ -183,6 +187,11 @@ class _Planner:
         state = self.state
         explicit = table(state.explicit, RUNTIMES)
         if state.version >= (2, 0) or (explicit and not self.runc_is_missing()):
+            return
+        lost = voided_runc(state)
+        if lost is not None:
+            self.editor.set_table(target.path, (*state.cri, *RUNTIMES, "runc"), copy(lost[1]))
+            self.reasons.append(f"The runtime runc of {lost[0]} is copied to {target.path}.")
             return
         runc: dict[str, Any] = {"runtime_type": RUNC_SHIM}
         for key, value in table(self.handler.source(), ("options",)).items() if explicit else ():

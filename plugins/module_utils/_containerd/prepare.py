@@ -22,6 +22,7 @@ from .record import HandlerRecord, extend_record
 from .types import FileEdit, Plan, State
 from .undo import plan_absent, record_without
 from .verify import completed_runtimes, refuse_duplicate_tables, verify
+from .voided import Voided, find_voided
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Planned:
     plan: Plan
     files: tuple[ConfigFile, ...]
     effective: Effective | None
+    # Settings of the current files that a later one replaces.
+    voided: Voided | None = None
 
 
 class Preparation:
@@ -62,7 +65,7 @@ class Preparation:
                     self.host.placement.distribution.name, state.root, fragment, state.drop_in
                 )
         changes = tuple(self._write_change(edit) for edit in plan.edits)
-        return self._validated(state, plan, changes)
+        return replace(self._validated(state, plan, changes), voided=find_voided(state))
 
     def _write_change(self, edit: FileEdit) -> FileChange:
         before = self.host.states[edit.path]

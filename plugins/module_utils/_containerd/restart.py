@@ -19,6 +19,7 @@ from .config import disabled_cri, import_pattern
 from .data import CRI_TABLE, Version
 from .distributions import ctr_command, find_distribution
 from .host import Host, folder_of
+from .voided import Voided
 
 # The keys of what a running containerd has loaded begin with it.
 LOADED = "loaded:"
@@ -61,6 +62,21 @@ class Restarter:
             if changed_since(path, daemon.started):
                 return True, f"{path} was changed after the running {unit} started."
         return False, None
+
+    def check_voided(self, voided: Voided | None) -> None:
+        """Check that a restart loses no settings with which containerd runs now.
+
+        :raises KubegpuError: a file that voids others is newer than the running containerd.
+        """
+        daemon = self.host.daemon
+        if voided is None or daemon is None or daemon.started is None:
+            return
+        ours = self.host.store.record(self.host.record_key(voided.by)) is not None
+        if not ours and changed_since(voided.by, daemon.started):
+            raise voided.refusal(
+                f"That file is newer than the running {daemon.unit}, which a restart would leave "
+                "without these settings."
+            )
 
     def watched(self, files: tuple[ConfigFile, ...], version: Version) -> list[str]:
         """Return the paths whose change time shows that the configuration changed.

@@ -14,7 +14,7 @@ from typing import Any, Callable
 from .._core.errors import InputError, KubegpuError
 from .._formats.toml_redact import redact
 from .._host.command import Runner
-from .._host.files import FileState, changed_since, glob_files, read_file
+from .._host.files import FileState, changed_since, files_below, read_file
 from .._host.systemd import Daemon, read_daemon, restart
 from .._record.file_record import Undo
 from .._record.store import StateStore
@@ -23,7 +23,7 @@ from .._runtime.config_file import ConfigFile, Parser, decode
 from .._runtime.cri import CRIO_SOCKET, CriStatus, read_info, wait_until_ready
 from .._runtime.engine import HandlerResult, Service, change_runtime
 from .._runtime.toml_settings import Plan, Seen, plan_absent, plan_present
-from .plan import effective, handlers, plan_drop_in
+from .plan import effective, handlers, plan_drop_in, read_order
 from .types import DropIn, Effective, Request
 
 HEAD = "# Written by kubegpu.nodes.crio_runtime; add settings of your own freely.\n"
@@ -136,17 +136,15 @@ class CrioRuntime:
 
     def _files(self, own: str) -> tuple[tuple[ConfigFile, ...], tuple[ConfigFile, ...]]:
         """Return the files that CRI-O reads before and after the drop-in file."""
-        folder = posixpath.dirname(self.request.drop_in_path)
+        drop_in = self.request.drop_in_path
         before = [self._decoded(read_file(self.request.config_path))]
         after: list[ConfigFile] = []
-        for path in glob_files(f"{folder}/*"):
-            try:
-                state = read_file(path)
-            except InputError:
-                continue  # a directory
+        for path in files_below(posixpath.dirname(drop_in)):
+            state = read_file(path)
             if state.path == own:
                 continue
-            (before if path < self.request.drop_in_path else after).append(self._decoded(state))
+            is_before = read_order(path) < read_order(drop_in)
+            (before if is_before else after).append(self._decoded(state))
         return tuple(before), tuple(after)
 
     def _decoded(self, state: FileState) -> ConfigFile:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import calendar
 import posixpath
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._core.finding import Finding
 from .._formats.toml_read import read_toml
 from .._runtime.config_file import ConfigFile
-from .plan import effective, outdated, own_runtime
+from .plan import effective, missing_keys, outdated, own_runtime, read_order
 from .types import Effective, Request, Runtime
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def read_crio(
     :param started: when the running CRI-O was started, in UTC.
     """
     files: list[ConfigFile] = []
-    for path in (CONFIG, *(f"{_FOLDER}/{name}" for name in reader.list_dir(_FOLDER))):
-        if reader.absent(path) or reader.is_dir(path):
+    for path in (CONFIG, *_drop_ins(reader, _FOLDER)):
+        if reader.absent(path):
             continue
         text = reader.read_text(path)
         if text is None:
@@ -62,9 +62,20 @@ def read_crio(
     }, []
 
 
+def _drop_ins(reader: NodeReader, folder: str) -> Iterator[str]:
+    """Yield the files of the folder and its subfolders in CRI-O's order."""
+    for name in reader.list_dir(folder):
+        path = f"{folder}/{name}"
+        if not reader.is_dir(path):
+            yield path
+        elif not reader.is_link(path):
+            yield from _drop_ins(reader, path)
+
+
 def _runtimes(seen: Effective, files: list[ConfigFile]) -> dict[str, Any]:
-    before = [file for file in files if file.path < DROP_IN]
-    after = [file for file in files if file.path > DROP_IN]
+    own = read_order(DROP_IN)
+    before = [file for file in files if read_order(file.path) < own]
+    after = [file for file in files if read_order(file.path) > own]
     ours = next((file for file in files if file.path == DROP_IN), None)
     return {
         name: {
@@ -74,6 +85,9 @@ def _runtimes(seen: Effective, files: list[ConfigFile]) -> dict[str, Any]:
             "outdated": ours is not None
             and seen.handler_file[name] == DROP_IN
             and outdated(name, str(handler.get("runtime_path")), before, ours, after),
+            "lacks": list(missing_keys(Request(name=name), seen) or ())
+            if handler.get("runtime_path") == Request.runtime_path
+            else [],
         }
         for name, handler in sorted(seen.handlers.items())
     }

@@ -6,7 +6,7 @@
 
 CRI-O reads ``crio.conf``, then every file in ``crio.conf.d`` in the order of their names. A later
 file replaces single values, and a handler of the same name as a whole (cri-o/cri-o
-pkg/config/config.go, read on 2026-11-21).
+pkg/config/config.go, read on 2026-11-28).
 """
 
 from __future__ import annotations
@@ -16,13 +16,10 @@ from typing import Any
 
 from .._core.errors import KubegpuError
 from .._runtime.config_file import ConfigFile, table
+from .complete import OCI, OWN, completed, lacking, why
 from .types import BUILT_IN, DropIn, Effective, Request, Runtime
 
 _RUNTIME = ("crio", "runtime")
-# Handlers that start ordinary containers: by conmon, or by conmonrs ("pod").
-_OCI = frozenset({"", "oci", "pod"})
-# Settings of one program only, which a handler does not inherit.
-_OWN = frozenset({"runtime_path", "platform_runtime_paths", "runtime_config_path"})
 # Where NVIDIA's runtime looks for the runtime that it starts, and the setting that adds paths.
 _PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 RUNTIMES_SETTING = "nvidia-container-runtime.runtimes"
@@ -32,7 +29,7 @@ def effective(files: Iterable[ConfigFile]) -> Effective:
     """Return the effective configuration of files in the order in which CRI-O reads them."""
     handlers: dict[str, Mapping[str, Any]] = {}
     owner: dict[str, str] = {}
-    default, default_file = None, None
+    default, default_file, conmon = None, None, None
     for file in files:
         runtime = table(file.data, _RUNTIME)
         for name, handler in table(runtime, ("runtimes",)).items():
@@ -40,7 +37,8 @@ def effective(files: Iterable[ConfigFile]) -> Effective:
                 handlers[name], owner[name] = handler, file.path
         if isinstance(runtime.get("default_runtime"), str):
             default, default_file = str(runtime["default_runtime"]), file.path
-    return Effective(handlers, default, owner, default_file)
+        conmon = runtime.get("conmon", conmon)
+    return Effective(handlers, default, owner, default_file, conmon or None)
 
 
 def plan_drop_in(
@@ -58,13 +56,22 @@ def plan_drop_in(
     reasons: list[str] = []
     warnings: list[str] = []
     name = request.name
-    existing = seen.handlers.get(name)
     settings: dict[str, Any] = {}
-    if existing is not None and existing.get("runtime_path") == request.runtime_path:
+    lacks = missing_keys(request, seen)
+    if lacks == ():
         reasons.append(f"The handler {name} is in {seen.handler_file[name]}, not by us.")
     else:
-        _check_not_overridden(later, seen.handler_file.get(name), f"the handler {name}")
+        what = f"the handler {name}" + (f" with other settings: {why(lacks)}" if lacks else "")
+        _check_not_overridden(later, seen.handler_file.get(name), what)
         handler = _handler(request, seen, warnings)
+        if lacks and "runtime_path" not in lacks:
+            existing = seen.handlers[name]
+            handler = completed(existing, handler, lacks)
+            _check_kinds(name, handler)
+            reasons.append(
+                f"The handler {name} in {seen.handler_file[name]} is completed by "
+                f"{request.drop_in_path}: {why(lacks)}."
+            )
         settings = {f"crio.runtime.runtimes.{name}.{key}": item for key, item in handler.items()}
     if request.set_default and seen.default != name:
         _check_not_overridden(later, seen.default_file, "default_runtime")
@@ -72,12 +79,26 @@ def plan_drop_in(
     return DropIn(settings, tuple(reasons), tuple(warnings))
 
 
+def missing_keys(request: Request, seen: Effective) -> tuple[str, ...] | None:
+    """Return what an existing handler lacks; None: there is no handler of this name."""
+    existing = seen.handlers.get(request.name)
+    if existing is None:
+        return None
+    own = own_runtime(request.name, seen)
+    return lacking(existing, own, seen.conmon, request.runtime_path)
+
+
 def _check_not_overridden(later: tuple[ConfigFile, ...], path: str | None, what: str) -> None:
     if path in {file.path for file in later}:
         raise KubegpuError(
-            f"{path} sets {what} too, and CRI-O reads it after our own file.",
-            next_step="Give a drop_in_path whose name comes later.",
+            f"{path} sets {what}, and CRI-O reads it after our own file.",
+            next_step="Correct it there, or give a drop_in_path whose name comes later.",
         )
+
+
+def read_order(path: str) -> list[str]:
+    """Return the key by which CRI-O orders files: by name in each folder, subfolders included."""
+    return path.split("/")
 
 
 def own_runtime(name: str, seen: Effective) -> Runtime | None:
@@ -86,7 +107,7 @@ def own_runtime(name: str, seen: Effective) -> Runtime | None:
         handler = seen.handlers.get(candidate or "")
         if candidate is None or candidate == name or handler is None:
             continue
-        if handler.get("runtime_type", "") in _OCI and not handler.get("inherit_default_runtime"):
+        if handler.get("runtime_type", "") in OCI and not handler.get("inherit_default_runtime"):
             return Runtime(candidate, handler)
     return None
 
@@ -105,7 +126,7 @@ def _handler(request: Request, seen: Effective, warnings: list[str]) -> dict[str
         )
         return {"runtime_path": request.runtime_path, "runtime_type": "oci"}
     _check_kinds(own.name, own.settings)
-    kept = {key: value for key, value in own.settings.items() if key not in _OWN}
+    kept = {key: value for key, value in own.settings.items() if key not in OWN}
     if outside_path(own.path):
         warnings.append(
             f"The handler starts {own.name} below NVIDIA's runtime, which finds {own.path} only "

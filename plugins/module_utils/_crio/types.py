@@ -55,12 +55,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Effective:
-    """The effective configuration: handlers by name, the default, and the files that set them."""
+    """The effective configuration: handlers by name, the default, and the files that set them.
+
+    ``conmon`` is the monitor that the deprecated ``crio.runtime.conmon`` gives to all handlers.
+    """
 
     handlers: Mapping[str, Mapping[str, Any]]
     default: str | None
     handler_file: Mapping[str, str]
     default_file: str | None
+    conmon: str | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from .._hardware.vendors import container_gpus
 from .._known_faults.predicates import deciding
 from .._kube.differing_options import differing_options
 from .._kube.pod_parts import Object
+from .._kube.selinux import DEVICE, DEVICE_PLUGIN, WRITES_FEATURES, with_types
 from .config import Config
 from .manifests import absent, helm_values, manifests
 from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME
@@ -106,7 +107,8 @@ def plan(
     refusals += [("", one) for one in _check_runtime_class(seen)]
     for name in sorted(hosts):
         _plan_host(request, name, hosts[name], result, refusals, warnings)
-    result["objects"], unmanaged = _select_objects(request, method, seen)
+    objects, unmanaged = _select_objects(request, method, seen)
+    result["objects"] = with_types(objects, _types(request), hosts, existing)
     result["values"], result["absent"] = values, absent(request, result["objects"])
     return build_result(result, refusals, warnings, [*reasons, *unmanaged])
 
@@ -121,6 +123,12 @@ def empty_result(others: Sequence[str]) -> dict[str, Any]:
         "others": [str(one) for one in others],
         "runtime_class": "",
     }
+
+
+def _types(request: Request) -> dict[str, str]:
+    """Return the SELinux types of the DaemonSets."""
+    discovery = DEVICE if request.feature_discovery_api else WRITES_FEATURES
+    return {NAME: DEVICE_PLUGIN, DISCOVERY_NAME: discovery}
 
 
 def _check_method(method: str) -> None:

@@ -13,6 +13,7 @@ from .._core.errors import KubegpuError
 from .._hardware.vendors import DRIVERS, container_gpus
 from .._known_faults.predicates import deciding
 from .._kube.differing_options import differing_options
+from .._kube.selinux import DEVICE_PLUGIN, with_types
 from .names import PLUGINS
 from .objects import (
     PluginRequest,
@@ -81,7 +82,8 @@ def plan(
         for item in manifests(request)
         if is_unmanaged(item, seen)
     ]
-    result["objects"], result["absent"] = objects, absent(vendor, request, objects)
+    result["objects"] = with_types(objects, {PLUGINS[vendor]: DEVICE_PLUGIN}, hosts, existing)
+    result["absent"] = absent(vendor, request, objects)
     return build_result(result, refusals, warnings, reasons)
 
 

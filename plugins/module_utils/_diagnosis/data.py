@@ -295,6 +295,7 @@ _OF_RUNTIME = (
           fix="systemctl restart docker"),
     Rule("cri_not_ready", RUNTIME, ("containerd_config_invalid", "cri_disabled")),
     Rule("cri_missing", RUNTIME, ("containerd_config_invalid", "cri_disabled")),
+    Rule("crio_monitor_missing", RUNTIME, fix=_TOOLKIT),
     Rule("k3s_template_other_version", RUNTIME, ("toolkit_missing",), fix=_TOOLKIT),
     Rule("runtime_lost", RUNTIME, ("k3s_template_other_version",), fix=_TOOLKIT),
     Rule("handler_missing", RUNTIME, ("toolkit_missing", "k3s_template_other_version"),

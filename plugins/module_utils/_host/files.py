@@ -132,6 +132,20 @@ def glob_files(pattern: str) -> tuple[str, ...]:
     )
 
 
+def files_below(folder: str) -> tuple[str, ...]:
+    """Return the files of a folder and its subfolders, in the order of names in each folder.
+
+    Links to folders are left out.
+    """
+    found: list[str] = []
+    for path in glob_files(f"{folder}/*"):
+        if not os.path.isdir(path):
+            found.append(path)
+        elif not os.path.islink(path):
+            found += files_below(path)
+    return tuple(found)
+
+
 def write_file(desired: FileState) -> tuple[str, ...]:
     """Write the file to a temporary one and rename it; without content, remove the file.
 

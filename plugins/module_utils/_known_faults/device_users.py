@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._core.printable import printable
+from .._nvidia.toolkit_paths import CDI_REFRESH_UNIT
 from .evidence_types import DeviceUser
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ MODULES = ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia_peermem", "nvid
 def find_users(reader: NodeReader) -> tuple[DeviceUser, ...]:
     """Return the processes with a device of the driver open or mapped.
 
-    Without root, only processes of the same user are found.
+    Without root, only processes of the same user are found. Those of nvidia-cdi-refresh are left
+    out: it ends after seconds, and is stopped before a module is unloaded or MIG is changed.
     """
-    return tuple(_users(reader))
+    return tuple(user for user in _users(reader) if user.unit != CDI_REFRESH_UNIT)
 
 
 def _users(reader: NodeReader) -> Iterator[DeviceUser]:

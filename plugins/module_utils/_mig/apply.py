@@ -145,7 +145,8 @@ def _change(plan: Plan, request: Request, node: Dependencies) -> list[str]:
     node.store.put(RECORD, record.to_json())
     waiting: list[GpuPlan] = []
     try:
-        services.stop([unit for unit in stopped if unit in (*plan.stop, METRICS_TIMER)])
+        # A refresh that the load of the module has started holds the GPUs.
+        services.stop([unit for unit in stopped if unit in (*plan.stop, METRICS_TIMER)] + cdi)
         waiting = _change_gpus(changing, request, node)
         _write_files(plan.files, node)
     finally:

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from .._host.command import Runner
 from .._known_faults.device_users import container_unit
 from .._known_faults.evidence_types import DeviceUser
+from .._nvidia.toolkit_paths import CDI_REFRESH_UNIT
 from .types import EXPORTER, METRICS, METRICS_TIMER
 
 #: Restarted after a change: its specification names the devices of the instances.
-CDI_UNIT = "nvidia-cdi-refresh"
+CDI_UNIT = CDI_REFRESH_UNIT[: -len(".service")]
 _SECONDS = 120
 # "activating" has a unit that systemd restarts after a failure, too.
 _RUNS = ("active", "activating", "reloading")

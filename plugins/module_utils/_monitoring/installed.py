@@ -11,6 +11,7 @@ from typing import Any
 
 from .._cluster.workloads import Workload
 from .._kube.api import Cluster
+from .._kube.selinux import selinux_part
 from .names import (
     MONITORING_API,
     NAME,
@@ -54,4 +55,5 @@ def _reduced(version: str, kind: str, item: Mapping[str, Any] | None) -> dict[st
     if not item:
         return {}
     metadata = {key: item["metadata"][key] for key in _KEPT if key in item["metadata"]}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+    types = selinux_part({**item, "kind": kind})
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **types}

@@ -21,9 +21,10 @@ from .._device_plugin.objects import (
 from .._device_plugin.plan import refusal_text
 from .._exporter.options import PREFIX
 from .._kube.differing_options import differing_options
+from .._kube.selinux import DEVICE_PLUGIN, with_types
 from .manifests import manifests
 from .metrics import metric_names
-from .names import MONITORING_API, POD_MONITOR, PROMETHEUS_RULE, SERVICE_MONITOR
+from .names import MONITORING_API, NAME, POD_MONITOR, PROMETHEUS_RULE, SERVICE_MONITOR
 from .options import read_request
 from .rules import silent
 from .types import ANNOTATIONS, AUTO, NONE, SCRAPES, Request
@@ -41,7 +42,8 @@ def plan(
     """Return the objects to apply and to remove, and the files for a Prometheus of its own.
 
     :param options: the options of :func:`read_request`.
-    :param hosts: by name: ``options`` (a host's own view of the options, which has to be the same).
+    :param hosts: by name: ``options`` (a host's own view of the options, which has to be the same)
+        and ``gpu_node`` (the facts).
     :param kinds: kinds of the Prometheus operator's API that the cluster has.
     :param existing: objects of this role's names that exist.
     :param others: descriptions of exporters that this collection does not manage.
@@ -81,7 +83,10 @@ def plan(
         refusals.append(_no_monitor(request, scrape))
     with_rules, reason = _with_rules(request, kinds)
     reasons += [reason] if reason else []
-    objects, more = _select_objects(request, manifests(request, scrape, with_rules), existing)
+    wanted = with_types(
+        manifests(request, scrape, with_rules), {NAME: DEVICE_PLUGIN}, hosts or {}, existing
+    )
+    objects, more = _select_objects(request, wanted, existing)
     return _result(
         "apply", {**result, "scrape": scrape, **objects}, [*refusals, *more], warnings, reasons
     )

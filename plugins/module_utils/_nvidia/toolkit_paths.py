@@ -10,5 +10,8 @@ RUNTIME_PATH = "/usr/bin/nvidia-container-runtime"
 CONFIG_PATH = "/etc/nvidia-container-runtime/config.toml"
 CDI_PATH = "/etc/cdi/nvidia.yaml"
 CDI_SERVICE_PATH = "/var/run/cdi/nvidia.yaml"
+#: The toolkit's service that makes the specification; since 1.20.1 a rule of udev
+#: (99-nvidia-cdi-refresh.rules) starts it whenever the module nvidia is loaded.
+CDI_REFRESH_UNIT = "nvidia-cdi-refresh.service"
 #: The configuration of the GPU operator's toolkit, in its default folder.
 OPERATOR_CONFIG = "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml"

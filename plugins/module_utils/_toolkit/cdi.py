@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .._core.errors import KubegpuError
+from .._nvidia.toolkit_paths import CDI_REFRESH_UNIT
 
 KIND = "nvidia.com/gpu"
-SERVICE = "nvidia-cdi-refresh.service"
+SERVICE = CDI_REFRESH_UNIT
 
 # The first program of NVIDIA that a specification has containers run.
 _HOOK = re.compile(r"^[\s-]*path: *\"?(/\S*/nvidia-(?:cdi-hook|ctk))\"?\s*$", re.MULTILINE)
-# deployments/systemd/nvidia-cdi-refresh.service, v1.18.0 to v1.20.0, as systemctl shows it:
+# deployments/systemd/nvidia-cdi-refresh.service, v1.18.0 to v1.20.1, as systemctl shows it:
 # grep -qE PATTERN /lib/modules/RELEASE/modules.dep, from 1.19.1 on in a shell with
 # || [ -e /dev/dxg ] behind it. Modules that are compressed are nvidia.ko.xz or nvidia.ko.zst.
 _GREP = re.compile(r"grep -qE (?P<quote>[\"']?)(?P<pattern>\S+?)(?P=quote) (?P<file>/\S+)")

@@ -36,6 +36,7 @@ from .cdi_readers import reader_notes
 from .runtimes import (
     containerd_refusal,
     converged_runtimes,
+    crio_refusal,
     docker_restart,
     fingerprints,
     no_runtime,
@@ -153,7 +154,9 @@ def _early(node: Mapping[str, Any], request: Request, image: Refusal | None) -> 
     """Return the plan of a node whose system decides it; None if it does not."""
     if image and node["os"]["package_manager"] not in FAMILIES:
         return _plan_image(node, request, image)
-    refusal = _refusal(node, request) or containerd_refusal(node, request)
+    refusal = (
+        _refusal(node, request) or containerd_refusal(node, request) or crio_refusal(node, request)
+    )
     return _refused(refusal) if refusal else None
 
 

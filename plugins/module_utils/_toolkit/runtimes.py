@@ -16,7 +16,8 @@ from .._core.errors import Refusal
 from .._core.message import message
 from .._core.steps import Step
 from .._core.versions import package_numbers
-from .._crio.plan import RUNTIMES_SETTING, outside_path
+from .._crio.complete import why
+from .._crio.plan import RUNTIMES_SETTING, outside_path, read_order
 from .._known_faults.common import NO_RUNTIME
 from .._nvidia.toolkit_paths import RUNTIME_PATH
 from .._record.converged import settings_fingerprint
@@ -221,6 +222,9 @@ def plan_crio(
     elif handler["path"] != RUNTIME_PATH:
         reason = f"it runs {handler['path']}"
         step = _runtime_step("crio", "change", request.runtime_name, reason)
+    elif handler.get("lacks"):
+        reason = f"in {handler['file']} it needs {', '.join(handler['lacks'])}"
+        step = _runtime_step("crio", "complete", request.runtime_name, reason)
     elif handler["outdated"]:
         reason = "the node's own runtime, of which it has the settings, has others now"
         step = _runtime_step("crio", "change", request.runtime_name, reason)
@@ -241,6 +245,22 @@ def plan_crio(
     else:
         return False, None, ()
     return True, step, ()
+
+
+def crio_refusal(node: Mapping[str, Any], request: Request) -> Refusal | None:
+    """Return why CRI-O's module would refuse: a file that CRI-O reads last has the handler."""
+    runtime = node["runtimes"]["crio"]
+    handler = ((runtime or {}).get("runtimes") or {}).get(request.runtime_name)
+    if request.crio == "false" or not handler or not handler.get("lacks"):
+        return None
+    path, lacks = str(handler["file"]), tuple(handler["lacks"])
+    if read_order(path) < read_order(runtime["drop_in_path"]):
+        return None
+    return Refusal(
+        f"{path} sets CRI-O's handler {request.runtime_name} with other settings: {why(lacks)}; "
+        f"CRI-O reads it after {runtime['drop_in_path']}.",
+        "correct it there, or give the file a name that comes earlier.",
+    )
 
 
 def toolkit_settings(

@@ -32,6 +32,7 @@ from tests.integration.drivers.steps import (
 )
 from tests.integration.fleet.playbooks import run_module
 from tests.testbed.nodes import execute
+from tests.testbed.packages import TREES
 
 OLD, NEW = "580.95.05", "580.178.04"
 NEXT_OLD, NEXT = "595.58.03", "595.91.07"
@@ -75,20 +76,68 @@ def before(node, rests):
     return etc(node)
 
 
+# The files of the toolkit's package 1.20.1 that a load of the module sets in motion.
+TOOLKIT = TREES / "refresh-1.20.1"
+REFRESH = ("usr/lib/systemd/system/nvidia-cdi-refresh.service",
+           "usr/lib/udev/rules.d/99-nvidia-cdi-refresh.rules")  # fmt: skip
+SPECIFICATION = "/var/run/cdi/nvidia.yaml"
+# systemd asks the machine's own kernel, whose modules the node does not have.
+CONDITION = "/run/systemd/system/nvidia-cdi-refresh.service.d/kernel.conf"
+# A stand-in of nvidia-ctk: an instance is gone with the module for which it was made.
+CTK = """\
+#!/bin/sh
+set -eu
+loaded=$(cat /sys/module/nvidia/version)
+case "$1 $2" in
+"cdi generate")
+    mkdir -p /var/run/cdi
+    {
+        echo "# driver $loaded"
+        echo '- name: "0"'
+        [ "$(tail -n 1 /run/standin-mig-boot)" != "$loaded" ] || echo '- name: "0:0"'
+    } >"$NVIDIA_CTK_CDI_OUTPUT_FILE_PATH"
+    ;;
+esac
+"""
+
+
 @pytest.fixture
 def mig_unit(node):
     """The unit of the role nvidia_mig, with a script that writes which module is loaded.
 
     From Hopper on, MIG is gone with the module that is unloaded. Returns what the script wrote.
+    The node has the rule and the service of the container toolkit, too.
     """
     unit = boot_files({"GPU-0": Layout(True)})[1]
     script = "cat /sys/module/nvidia/version >> /run/standin-mig-boot\n"
-    shell(node, "mkdir -p /etc/kubegpu")
-    for path, text in ((SCRIPT_PATH, script), (unit.path, unit.text)):
+    shell(node, f"mkdir -p /etc/kubegpu $(dirname {CONDITION})")
+    toolkit = [(f"/{path}", (TOOLKIT / path).read_text(encoding="utf-8")) for path in REFRESH]
+    toolkit += [("/usr/bin/nvidia-ctk", CTK), (CONDITION, "[Service]\nExecCondition=\n")]
+    for path, text in ((SCRIPT_PATH, script), (unit.path, unit.text), *toolkit):
         execute(node, "tee", path, stdin=text)
-    yield lambda: shell(node, "cat /run/standin-mig-boot").split()
-    shell(node, f"systemctl stop {UNIT}; rm -rf /etc/kubegpu {unit.path} /run/standin-mig-boot; "
+    shell(node, "chmod 755 /usr/bin/nvidia-ctk; : > /run/standin-mig-boot; "
           "systemctl daemon-reload")  # fmt: skip
+    yield lambda: shell(node, "cat /run/standin-mig-boot").split()
+    paths = " ".join(path for path, _text in toolkit)
+    shell(node, f"systemctl stop {UNIT} nvidia-cdi-refresh; rm -rf /etc/kubegpu {unit.path} "
+          f"/run/standin-mig-boot /var/run/cdi {paths}; systemctl daemon-reload")  # fmt: skip
+
+
+def specification(node):
+    """The driver and the devices of the CDI specification."""
+    return shell(node, f"cat {SPECIFICATION}").replace("- name: ", "").split()[2:]
+
+
+def reload_alone(node):
+    """Reload the module without this collection, and have the layout made again after it."""
+    shell(
+        node,
+        "set -e; systemctl stop nvidia-persistenced nvidia-fabricmanager 2>/dev/null || :; "
+        "for name in nvidia_drm nvidia_modeset nvidia_uvm nvidia; do "
+        "[ ! -d /sys/module/$name ] || rmmod $name; done; modprobe nvidia; "
+        # It waits for the start by the rule.
+        f"systemctl start nvidia-cdi-refresh; systemctl restart {UNIT}",
+    )
 
 
 def configuration(node):
@@ -159,6 +208,10 @@ def test_downgrade(node, source, before, mig_unit):
     reached(node, source=source, version=OLD)
     there(node, OLD, "580")
     assert mig_unit() == [OLD]
+    # The rule started the service with the module, before there was an instance.
+    started = shell(node, "journalctl -u nvidia-cdi-refresh -o cat | grep -c ^Starting")
+    assert int(started) >= 2
+    assert specification(node) == [OLD, '"0"', '"0:0"']
 
 
 def test_previous_is_put_back(node, source, before, mig_unit):
@@ -166,6 +219,12 @@ def test_previous_is_put_back(node, source, before, mig_unit):
     assert run.status == 0, words(run)
     there(node, NEW, "580")
     assert mig_unit() == [NEW]
+    assert specification(node) == [NEW, '"0"', '"0:0"']
+    # What the rule alone leaves: the specification is of the module without instances.
+    shell(node, ": > /run/standin-mig-boot")
+    reload_alone(node)
+    assert (mig_unit(), specification(node)) == ([NEW], [NEW, '"0"'])
+    shell(node, "systemctl start nvidia-persistenced; systemctl start nvidia-fabricmanager || :")
 
 
 def test_lost_hold_is_seen_and_repaired(node, source, before):

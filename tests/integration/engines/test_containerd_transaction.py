@@ -186,6 +186,38 @@ def test_daemon_that_does_not_run_is_not_started(place, systems):
     assert system.restarts == 0
 
 
+VOIDING = fill("@VERSION@[@CRI@]\n  max_container_log_line_size = 4096\n", 2, "")
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_restart_that_would_lose_settings_is_refused(place, systems, check):
+    place.config.write_text(fill('imports = ["@IMPORTS@/*.toml"]\n' + TEXT, 2, str(place.imports)))
+    system = systems(place)
+    (place.imports / "50-other.toml").write_text(VOIDING)
+    before = place.snapshot()
+    with pytest.raises(KubegpuError) as refused:
+        run(place, system, check=check, restart=True)
+    error = refused.value
+    assert "50-other.toml voids CRI settings of other files" in error.cause
+    assert "newer than the running containerd" in error.cause
+    assert error.evidence == f"{place.config}: containerd.runtimes.runc"
+    assert (place.snapshot(), system.restarts) == (before, 0)
+
+
+def test_settings_that_are_lost_already_are_a_warning(place, systems):
+    place.config.write_text(fill('imports = ["@IMPORTS@/*.toml"]\n' + TEXT, 2, str(place.imports)))
+    (place.imports / "50-other.toml").write_text(VOIDING)
+    system = systems(place)
+    outcome = run(place, system, restart=True)
+    assert outcome.restarted
+    assert any("voids CRI settings" in warning for warning in outcome.warnings)
+    # The file is ours to change from here on: an interrupted run is finished.
+    (place.imports / "50-other.toml").write_text(
+        (place.imports / "50-other.toml").read_text() + "# later\n"
+    )
+    assert run(place, system, restart=True).restarted
+
+
 def test_restart_happens_once_and_only_when_needed(place, systems):
     system = systems(place)
     predicted = run(place, system, check=True, restart=True)

@@ -16,6 +16,7 @@ from ..._known_faults.answers import has_no_module
 from ..._known_faults.device_users import find_holders, find_users, loaded_modules
 from ..._known_faults.evidence import read_environment
 from ..._known_faults.evidence_types import DeviceUser
+from ..._nvidia.toolkit_paths import CDI_REFRESH_UNIT
 from ..components import IMEX_UNIT, MANAGER_UNIT
 from ..types import PERSISTENCED_UNIT
 from .loading import ModuleState, unbuilt_kernels
@@ -91,6 +92,8 @@ class KernelModules:
             for unit in self.ours:
                 # The fabric manager needs time to release the switches.
                 self.run(["systemctl", "stop", f"{unit}.service"], timeout=120)
+            # It opens the GPUs for seconds after each load of the module, and loads nvidia_uvm.
+            self.run(["systemctl", "stop", CDI_REFRESH_UNIT])
         for name in loaded_modules(self.reader):
             answer = self.run(["rmmod", name])
             if not answer.ok:

@@ -14,6 +14,7 @@ from ..._host.command import NOT_FOUND, Runner
 from ..._known_faults.explain import explain
 from ..._mig.boot_paths import SCRIPT_PATH
 from ..._mig.boot_paths import UNIT as MIG_UNIT
+from ..._nvidia.toolkit_paths import CDI_REFRESH_UNIT
 from ..components import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, units_of
 from ..plan.config_files import IMEX_NODES, MODULES
 
@@ -57,14 +58,36 @@ def start_services(context: Context, reboot: str) -> None:
 
 
 def restore_mig(context: Context) -> None:
-    """Make the MIG layout of the node again: from Hopper on it is lost with the unloaded module."""
+    """Make the MIG layout of the node again: from Hopper on it is lost with the unloaded module.
+
+    The toolkit's rule of udev has started the refresh of the CDI specification with the module,
+    before there were instances: it is stopped, as it holds the GPUs, and runs again at the end.
+    """
     if not context.reader.exists(SCRIPT_PATH):
         return
+    context.run(["udevadm", "settle", "--timeout=30"], timeout=60)
+    context.run(["systemctl", "stop", CDI_REFRESH_UNIT])
     answer = context.run(["systemctl", "restart", MIG_UNIT], timeout=_UNIT_TIMEOUT)
     if not answer.ok:
         context.warn(
             f"{MIG_UNIT} did not recreate the MIG layout: {answer.last_output()}. Next step: "
             f"run the role nvidia_mig, or check journalctl --unit {MIG_UNIT}"
+        )
+    _refresh_specification(context)
+
+
+def _refresh_specification(context: Context) -> None:
+    """Have the toolkit's service make the CDI specification again, where the node has it."""
+    if not context.run(["systemctl", "cat", CDI_REFRESH_UNIT]).ok:
+        return
+    # The starts by the rule and by the unit of paths count, too: systemd allows five in 10 seconds.
+    context.run(["systemctl", "reset-failed", CDI_REFRESH_UNIT])
+    answer = context.run(["systemctl", "restart", CDI_REFRESH_UNIT], timeout=_UNIT_TIMEOUT)
+    if not answer.ok:
+        context.warn(
+            f"{CDI_REFRESH_UNIT} did not make the CDI specification for the MIG instances: "
+            f"{answer.last_output()}. Next step: check journalctl --unit {CDI_REFRESH_UNIT}, then "
+            f"systemctl restart {CDI_REFRESH_UNIT}"
         )
 
 

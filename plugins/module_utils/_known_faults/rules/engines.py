@@ -97,6 +97,21 @@ ENGINES = (
         "containerd's own words",
     ),
     Rule(
+        "crio_monitor_missing",
+        r"failed to translate monitor fields for runtime (?P<name>[\w.-]{1,80}): "
+        r"[^\n]{0,60}?conmon\b[^\n]{0,20}executable file not found",
+        "CRI-O's log",
+        "CRI-O does not start: its handler {name} has no monitor_path, so that CRI-O searches "
+        "conmon in PATH, where it is not. nvidia-ctk writes such a handler.",
+        "Run kubegpu.nodes.site (tag runtime) for this node: it completes the handler in "
+        "/etc/crio/crio.conf.d/99-nvidia.toml, or names the file that CRI-O reads later. Or add "
+        "monitor_path to the table crio.runtime.runtimes.{name}, as the node's own runtime has it.",
+        "validating runtime config: monitor fields translation: failed to translate monitor fields "
+        'for runtime nvidia: exec: "conmon": executable file not found in $PATH',
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/681; cri-o/cri-o pkg/config/config.go",
+        _READ_REPORTS,
+    ),
+    Rule(
         "containerd_not_running",
         r"(?:dial(?:ing)? [^\w/]{0,16}(?:unix [^\w/]{0,16})?|stat [^\w/]{0,16})"
         r"(?P<socket>/[\w./-]{0,200}?containerd[\w.-]{0,60}?\.sock)"

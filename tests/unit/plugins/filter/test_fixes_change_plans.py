@@ -21,6 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.join impo
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.types import (
     Subject,
 )
+from tests.unit.fixtures.crio import configured
 from tests.unit.fixtures.diagnosed_node import facts as working_facts
 from tests.unit.fixtures.driver_cases import present
 from tests.unit.fixtures.kernel_gpus import amd_node
@@ -119,7 +120,7 @@ def equipped(facts, code):
         )
         known["container_toolkit"]["held"] = True
     for name, runtime in full["runtimes"].items():
-        if known["runtimes"][name] is not None and code != "handler_missing":
+        if None not in (runtime, known["runtimes"][name]) and code != "handler_missing":
             known["runtimes"][name] = runtime
     return known
 
@@ -200,6 +201,11 @@ MORE = {
     "cdi_missing": lambda: changed(container_toolkit__cdi_spec=None),
     "toolkit_broken": changed,
     "wrong_program": changed,
+    "crio_monitor_missing": lambda: changed(
+        runtimes__crio=configured(
+            {"lacks": ["monitor_path"], "file": "/etc/crio/crio.conf.d/99-nvidia.conf"}
+        )
+    ),
     "nvml_unknown_error": changed,
     "container_no_cgroups": lambda: changed(
         container_toolkit__config={"nvidia-container-cli.no-cgroups": True}

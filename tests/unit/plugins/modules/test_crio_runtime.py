@@ -28,6 +28,28 @@ from tests.unit.fixtures.crio import PACKAGED
 from tests.unit.fixtures.documented import documented_options
 from tests.unit.module_process import predicted, run_module
 
+CTK = """\
+[crio.runtime.runtimes.nvidia]
+runtime_path = "/bin/true"
+runtime_type = "oci"
+"""
+# As the packages had it before they used conmonrs.
+CONMON = """\
+[crio.runtime]
+default_runtime = "crun"
+
+[crio.runtime.runtimes.crun]
+runtime_path = "/usr/libexec/crio/crun"
+monitor_path = "/usr/libexec/crio/conmon"
+allowed_annotations = [
+    "io.containers.trace-syscall",
+]
+"""
+WITHOUT_MONITOR = """\
+[crio.runtime.runtimes.runc]
+runtime_path = "/usr/sbin/runc"
+runtime_type = "oci"
+"""
 JOURNAL = "crio: validating runtime config: runtime validation"
 
 
@@ -142,13 +164,81 @@ def test_what_is_inherited(arguments, folder, text, inherited):
     assert handler(folder) == {"runtime_path": "/bin/true", **inherited}
 
 
-def test_handler_of_somebody_else_is_left_to_him(arguments, folder):
-    text = '[crio.runtime.runtimes.nvidia]\nruntime_path = "/bin/true"\n'
+@pytest.mark.parametrize(
+    ("packaged", "text"),
+    [
+        (PACKAGED, CTK + 'monitor_path = "/usr/libexec/crio/conmon"\n'),
+        # All handlers of the type oci get this monitor.
+        (PACKAGED, CTK + '[crio.runtime]\nconmon = "/usr/libexec/crio/conmon"\n'),
+        # Nor has the node's own runtime a monitor: conmon is in PATH.
+        (WITHOUT_MONITOR, CTK),
+        (WITHOUT_MONITOR, CTK + 'platform_runtime_paths = {"linux/amd64" = "/bin/true"}\n'),
+    ],
+)
+def test_a_complete_handler_of_somebody_else_is_left_alone(arguments, folder, packaged, text):
+    (folder / "crio.conf.d" / "10-crio.conf").write_text(packaged)
     (folder / "crio.conf.d" / "50-operator.conf").write_text(text)
     answer = run(arguments)
     assert not answer["changed"]
     assert any("not by us" in reason for reason in answer["reasons"])
     assert not own(folder).exists()
+
+
+@pytest.mark.parametrize(
+    ("packaged", "text", "lacks", "expected"),
+    [
+        # As nvidia-ctk writes it: NVIDIA/nvidia-container-toolkit#681.
+        (CONMON, CTK, "monitor_path",
+         {"runtime_type": "oci", "monitor_path": "/usr/libexec/crio/conmon"}),
+        # conmonrs goes with the type pod.
+        (PACKAGED, CTK + 'runtime_root = "/run/nvidia"\n', "monitor_path",
+         {"runtime_type": "pod", "monitor_path": "/usr/libexec/crio/conmonrs",
+          "runtime_root": "/run/nvidia"}),
+        (PACKAGED, CTK + 'monitor_path = "/usr/libexec/crio/conmonrs"\n', "runtime_type",
+         {"runtime_type": "pod", "monitor_path": "/usr/libexec/crio/conmonrs"}),
+        # The monitor of all handlers is not that of the type pod.
+        (PACKAGED, CTK.replace("oci", "pod") + '[crio.runtime]\nconmon = "/usr/bin/conmon"\n',
+         "monitor_path", {"runtime_type": "pod", "monitor_path": "/usr/libexec/crio/conmonrs"}),
+        (CONMON, CTK + 'monitor_path = "/my/conmon"\ninherit_default_runtime = true\n',
+         "inherit_default_runtime", {"runtime_type": "oci", "monitor_path": "/my/conmon"}),
+        (WITHOUT_MONITOR, CTK + 'platform_runtime_paths = {"linux/amd64" = "/bin/crun"}\n',
+         "platform_runtime_paths", {"runtime_type": "oci"}),
+        (WITHOUT_MONITOR, CTK.replace("oci", "vm") + 'runtime_config_path = "/x"\n',
+         "runtime_config_path", {"runtime_type": "oci"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["crio.conf", "crio.conf.d/99-nvidia.conf", "crio.conf.d/5/a"])
+def test_an_incomplete_handler_is_completed_in_a_later_file(
+    arguments, folder, packaged, text, lacks, expected, place
+):
+    (folder / "crio.conf.d" / "10-crio.conf").write_text(packaged)
+    (folder / place).parent.mkdir(exist_ok=True)
+    (folder / place).write_text(text)
+    answer = run(arguments)
+    assert answer["changed"]
+    assert any(place in reason and lacks in reason for reason in answer["reasons"])
+    inherited = tomllib.loads(packaged)["crio"]["runtime"]["runtimes"].get("crun", {})
+    assert handler(folder) == {**inherited, "runtime_path": "/bin/true", **expected}
+    assert not run(arguments)["changed"]
+    assert (folder / place).read_text() == text
+    assert run(arguments, state="absent")["changed"]
+    assert not own(folder).exists()
+
+
+def test_an_incomplete_handler_in_a_later_file_is_named(arguments, folder):
+    (folder / "crio.conf.d" / "99-operator.conf").write_text(CTK)
+    answer = predicted(crio_runtime.main, arguments)
+    assert answer["failed"]
+    assert "99-operator.conf sets the handler nvidia with other settings" in answer["cause"]
+    assert "monitor_path (CRI-O searches conmon in PATH" in answer["cause"]
+    assert "Correct it there" in answer["next_step"]
+    assert not own(folder).exists()
+
+
+def test_what_this_module_cannot_write_is_named(arguments, folder):
+    (folder / "crio.conf").write_text(CTK + "default_annotations = {a = 'b'}\n")
+    answer = predicted(crio_runtime.main, arguments)
+    assert answer["failed"] and "default_annotations" in answer["cause"]
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ def test_as_the_packages_leave_it(tmp_path):
         "path": "/usr/libexec/crio/crun",
         "file": f"{FOLDER}/10-crio.conf",
         "outdated": False,
+        "lacks": [],
     }
     assert (facts["default_runtime"], facts["default_file"]) == ("crun", f"{FOLDER}/10-crio.conf")
     assert facts["own_runtime"] == {"name": "crun", "path": "/usr/libexec/crio/crun"}
@@ -80,10 +81,25 @@ def test_a_handler_of_ours_is_compared_with_the_nodes_own_runtime(
     assert facts["runtimes"]["nvidia"]["file"] == f"{FOLDER}/99-nvidia.toml"
 
 
-def test_a_handler_of_somebody_else_is_not_judged(tmp_path):
-    facts, _problems = read(tmp_path, **{"10-crio.conf": PACKAGED, "50-mine.conf": OURS.replace(
-        "pod", "oci")})  # fmt: skip
+@pytest.mark.parametrize(
+    ("files", "lacks"),
+    [
+        ({"50-mine.conf": OURS}, []),
+        ({"50-mine.conf": OURS.replace('monitor_path = "/usr/libexec/crio/conmonrs"', "")},
+         ["monitor_path"]),
+        ({"50-mine.conf": OURS.replace('"pod"', '"oci"')}, ["runtime_type"]),
+        # Files of subfolders are read, too, and later ones replace the handler.
+        ({"50/old.bak": OURS.replace('"pod"', '"oci"'), "60-mine.conf": OURS}, []),
+        ({"50/old.bak": OURS, "60-mine.conf": OURS + "inherit_default_runtime = true"},
+         ["inherit_default_runtime"]),
+        # Another program: the module writes its own handler.
+        ({"50-mine.conf": OURS.replace("/usr/bin/nvidia", "/opt/nvidia").replace("pod", "vm")}, []),
+    ],
+)  # fmt: skip
+def test_a_handler_of_somebody_else_is_compared_with_what_it_needs(tmp_path, files, lacks):
+    facts, _problems = read(tmp_path, **{"10-crio.conf": PACKAGED, **files})
     assert facts["runtimes"]["nvidia"]["outdated"] is False
+    assert facts["runtimes"]["nvidia"]["lacks"] == lacks
 
 
 def test_the_daemon_is_older_than_its_files_or_not(tmp_path):

@@ -52,6 +52,17 @@ def test_link_to_nothing_gets_its_target(tmp_path):
     assert (tmp_path / "target").read_bytes() == b"new"
 
 
+def test_files_below_a_folder_are_in_the_order_of_each_folder(tmp_path):
+    for name in ("b", "a/z", "a/c/x", "a-1", ".hidden"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "linked").symlink_to(tmp_path)
+    (tmp_path / "empty").mkdir()
+    found = [path[len(str(tmp_path)) + 1 :] for path in files.files_below(str(tmp_path))]
+    assert found == [".hidden", "a/c/x", "a/z", "a-1", "b"]
+    assert files.files_below(str(tmp_path / "missing")) == ()
+
+
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (str(tmp_path / "pipe"), "/dev/zero"):

@@ -54,6 +54,11 @@ def test_users(tmp_path):
         maps="7f00-7f01 rw-s 00000000 00:05 812 /dev/nvidia-uvm\n"
         "7f02-7f03 r-xp 00000000 08:01 5 /usr/lib/x86_64-linux-gnu/libcuda.so.1\n",
     )  # fmt: skip
+    # It ends by itself, and is stopped before a change.
+    process(
+        tmp_path, 950, "nvidia-smi", ["/dev/nvidia0"],
+        cgroup="0::/system.slice/nvidia-cdi-refresh.service\n",
+    )  # fmt: skip
     # The same last part of the name, but no device.
     process(tmp_path, 901, "vim", ["/home/me/nvidia0", "/dev/nvidia.log", "/dev/nvme0n1"])
     write(tmp_path, "proc/self/comm", "x")

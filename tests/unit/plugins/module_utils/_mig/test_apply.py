@@ -338,6 +338,7 @@ def test_services_are_stopped_and_started_even_after_a_failure(node):
     units = [one[1:] for one in node.commands if one[0] == "systemctl"]
     assert units[1:] == [
         ["stop", "nvidia-dcgm.service"],
+        ["stop", "nvidia-cdi-refresh.service"],
         ["start", "nvidia-dcgm.service"],
         ["restart", "nvidia-cdi-refresh.service"],
     ]

@@ -485,6 +485,8 @@ class TestCrio:
             (configured(), {}, []),
             (configured({"path": "/usr/bin/crun"}), {}, [("crio", "change")]),
             (configured({"outdated": True}), {}, [("crio", "change")]),
+            (configured({"lacks": ["monitor_path"], "file": "/etc/crio/crio.conf"}), {},
+             [("crio", "complete")]),
             (configured(), {"crio_set_default": True}, [("crio", "default")]),
             (configured(default_runtime="nvidia"), {"crio_set_default": True}, []),
             # Taken back where it is ours, left alone where it is somebody else's.
@@ -539,6 +541,16 @@ class TestCrio:
         assert plan.change_config is (bool(expected) and config != expected)
         if plan.change_config and not requested:
             assert any("/usr/libexec/crio/crun" in reason for reason in plan.reasons)
+
+    def test_an_incomplete_handler_in_a_file_that_crio_reads_last_is_refused(self):
+        path = "/etc/crio/crio.conf.d/99-operator.conf"
+        crio = configured({"lacks": ["monitor_path"], "file": path})
+        plan = plan_toolkit(installed(runtimes__crio=crio), Request())
+        assert (plan.action, len(plan.reasons)) == ("refuse", 1)
+        assert f"{path} sets CRI-O's handler nvidia" in plan.reasons[0]
+        assert "monitor_path (CRI-O searches conmon in PATH" in plan.reasons[0]
+        off = plan_toolkit(installed(runtimes__crio=crio), Request(crio="false"))
+        assert off.action != "refuse"
 
     def test_without_crio_the_toolkits_settings_are_the_users(self):
         request = Request(settings={"a.b": 1}, crio="false")

@@ -64,6 +64,7 @@ def test_modules_are_unloaded_in_their_order_until_one_stays(tree):
     assert stays.stderr == "in use"
     assert run.calls == [
         "systemctl stop nvidia-persistenced",
+        "systemctl stop nvidia-cdi-refresh.service",
         "rmmod nvidia_modeset",
         "rmmod nvidia_uvm",
     ]
@@ -163,4 +164,5 @@ def test_daemons_of_ours_are_no_users_and_are_stopped_for_a_change(tmp_path):
     assert run.calls == [
         "systemctl stop nvidia-persistenced",
         "systemctl stop nvidia-fabricmanager.service",
+        "systemctl stop nvidia-cdi-refresh.service",
     ]

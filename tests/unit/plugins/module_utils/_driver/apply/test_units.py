@@ -134,8 +134,35 @@ def test_the_mig_layout_is_made_again_where_the_node_has_one(tmp_path):
     (tmp_path / "etc/kubegpu").mkdir(parents=True)
     (tmp_path / "etc/kubegpu/mig-layout").touch()
     restore_mig(node.work)
-    assert node.calls == ["systemctl restart kubegpu-mig.service"]
-    assert "did not recreate the MIG layout" in node.warnings[0]
+    # The refresh that the module's load has started is stopped, and comes after the instances.
+    assert node.calls == [
+        "udevadm settle --timeout=30",
+        "systemctl stop nvidia-cdi-refresh.service",
+        "systemctl restart kubegpu-mig.service",
+        "systemctl cat nvidia-cdi-refresh.service",
+        "systemctl reset-failed nvidia-cdi-refresh.service",
+        "systemctl restart nvidia-cdi-refresh.service",
+    ]
+    (warning,) = node.warnings
+    assert "did not recreate the MIG layout" in warning
+
+
+@pytest.mark.parametrize(
+    ("fails", "warned"),
+    [
+        (("systemctl restart nvidia-cdi-refresh",), ["for the MIG instances: systemctl says no."]),
+        # No toolkit, or one without the service.
+        (("systemctl cat nvidia-cdi-refresh", "systemctl restart nvidia-cdi-refresh"), []),
+    ],
+)
+def test_a_specification_that_is_not_made_for_the_instances_is_a_warning(tmp_path, fails, warned):
+    (tmp_path / "etc/kubegpu").mkdir(parents=True)
+    (tmp_path / "etc/kubegpu/mig-layout").touch()
+    node = Node(fails=fails)
+    node.work.reader = NodeReader(str(tmp_path))
+    restore_mig(node.work)
+    assert [text in warning for text, warning in zip(warned, node.warnings)] == [True] * len(warned)
+    assert len(node.warnings) == len(warned)
 
 
 def test_a_fabric_manager_that_does_not_start_says_why():
