@@ -221,6 +221,7 @@ def _result_pending(
                 "pending": RESTART,
                 "daemon": engine,
                 "reason": result.get("restart_reason") or "its daemon is older than its file",
+                "containers": result.get("waiting_containers"),
             }
             for engine, result in results.items()
             if result.get("restart_required")
