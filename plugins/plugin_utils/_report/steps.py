@@ -13,6 +13,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.result
     result_parts,
 )
 
+#: What a module changes that does not say more.
+CONFIGURATION = "its configuration"
 NEW_CONFIGURATION = "the running daemon does not know the new configuration"
 
 
@@ -26,7 +28,7 @@ def result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]
     if written:
         # The first reason is that of the change; the others are remarks.
         reason = next(iter(result.get("reasons") or ()), "the configuration differs")
-        steps.append(row_step(engine, "configure", "", reason))
+        steps.append(row_step(engine, "change", CONFIGURATION, reason))
     if result.get("reloaded"):
         reason = NEW_CONFIGURATION if written else _reason(result, "reload_reason")
         steps.append(row_step(engine, "reload", "", reason))
