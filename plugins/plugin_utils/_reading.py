@@ -219,8 +219,10 @@ def known_result(variables: Variables, root: str = "/") -> dict[str, Any] | None
         earlier = _ending(variables)
         how = {key: True for key in ("failed", "unreachable") if earlier.get(key)}
         # The table of hosts that could not be read has the rest of the message.
-        cause = _parts(variables)["cause"].partition("\n")[0]
-        return {"changed": False, "msg": f"{cause} {_SEE_TABLE}", **how}
+        found = _parts(variables)
+        cause = found["cause"].partition("\n")[0]
+        code = {"code": found["code"]} if found.get("code") else {}
+        return {"changed": False, "msg": f"{cause} {_SEE_TABLE}", **code, **how}
     error = left_out(variables)
     told = failure(error) if error else _tree_refused(variables, root)
     return {"failed": True, "changed": False, **told} if told else None
