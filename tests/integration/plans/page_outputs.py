@@ -110,7 +110,7 @@ def machine_result() -> str:
 
 def machine_reboot() -> str:
     """Return the result of a machine on which nouveau is in use."""
-    known = {
+    known: dict[str, Any] = {
         "driver__loaded": None, "driver__installed": "580.178.04", "driver__kernel_module": None,
     }  # fmt: skip
     reason = decide_loading(True, ModuleState(nouveau=1), {}).reboot
