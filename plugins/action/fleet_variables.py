@@ -14,6 +14,8 @@ from ansible.errors import AnsibleError
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_action import (
     ControllerAction,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import inventories
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._connection import (
     FLEET,
     public,
@@ -41,6 +43,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     wrong,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
+    HOSTS,
     MAX_FAIL_PERCENTAGE,
     PLAYBOOK_VARIABLES,
     SERIAL,
@@ -77,6 +80,7 @@ class ActionModule(ControllerAction):
     def work(self, options: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
         # The validator adds the others, as None.
         writes = {name: path for name, path in options["writes"].items() if path is not None}
+        _check_inventory(options["hosts"], variables)
         hosts = _Hosts(self, variables)
         names: dict[str, list[str]] = {"": prefixed(hosts.play)}
         by_host: dict[str, list[dict[str, Any]]] = {}
@@ -128,6 +132,27 @@ class ActionModule(ControllerAction):
             "connections": connections,
             "max_fail_percentage": min(map(float, every[MAX_FAIL_PERCENTAGE]), default=0.0),
         }
+
+
+def _check_inventory(hosts: Iterable[str], variables: Mapping[str, Any]) -> None:
+    """Check that the inventory has the hosts: without any, the play is for Ansible's own localhost.
+
+    :raises InputError: it has none.
+    """
+    every = (variables.get("groups") or {}).get("all")
+    if every is None or set(hosts) & set(every):
+        return
+    pattern = str(variables.get(HOSTS) or "all")
+    raise InputError(
+        f"The inventory has no host that {HOSTS} ({pattern}) selects. Nothing was done."
+        if every
+        else "The inventory has no host. Nothing was done.",
+        evidence=f"inventory: {', '.join(inventories())}",
+        next_step=f"Correct {HOSTS}, or name the inventory that has the hosts with -i."
+        if every
+        else "Run it in the folder of the inventory with -i and its name, as in: "
+        "ansible-playbook kubegpu.nodes.plan -i inventory",
+    )
 
 
 class _Hosts:

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._answers import READS_REFUSED
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import known_result
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import (
+    known_result,
+    unread,
+)
 
 
 class ActionModule(ModuleAction):
@@ -19,6 +25,18 @@ class ActionModule(ModuleAction):
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         known = known_result(task_vars or {}, str(self._task.args.get("root") or "/"))
-        answer = known or {**super().run(tmp, task_vars), "become": bool(self._task.become)}
+        answer = known or {**self._read(tmp, task_vars), "become": bool(self._task.become)}
         # As of Ansible's own facts: -v does not print them.
         return {**answer, "_ansible_verbose_override": True}
+
+    def _read(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the facts; for the first play, which shows it later, also why there are none."""
+        if READS_REFUSED not in (task_vars or {}):
+            return super().run(tmp, task_vars)
+        try:
+            return unread(super().run(tmp, task_vars))
+        except AnsibleActionFail:
+            raise
+        except AnsibleError as error:
+            how = "unreachable" if isinstance(error, AnsibleConnectionFailure) else "failed"
+            return unread({how: True, "msg": str(error)})

@@ -38,10 +38,9 @@ options:
       - V(work) selects hosts on which the roles P(kubegpu.nodes.nvidia_driver#role),
         P(kubegpu.nodes.cuda_toolkit#role) or P(kubegpu.nodes.nvidia_container_toolkit#role) have
         something to do according to their plans; V(runtimes) those on which the modules of
-        container runtimes have to be called for it, and V(runtimes_changed) those of them whose
-        facts differ from what is requested; V(partitions) those of a cluster with a MIG layout to
-        change, and V(mig_teardown) those whose record has a MIG layout to restore; V(waiting) those
-        whose batch was not started.
+        container runtimes have to be called for it; V(partitions) those of a cluster with a MIG
+        layout to change, and V(mig_teardown) those whose record has a MIG layout to restore;
+        V(waiting) those whose batch was not started.
       - V(amd_enabled) selects hosts with AMD GPUs for which AMD's driver or container toolkit is
         requested, V(amd_work) those on which the plan of P(kubegpu.nodes.amd_driver#role) or
         P(kubegpu.nodes.amd_container_toolkit#role) changes something, and V(amd_teardown) those
@@ -86,10 +85,9 @@ options:
     type: str
     choices:
       [any, unread, facts, lost, refusals, nvidia, amd, intel, gpu, none, work, runtimes,
-      runtimes_changed, partitions, mig_teardown,
-      amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed, not_kept, driver,
-      changed, unverified, verified, groups, endings, wrong, monitored, monitoring_work, scraped,
-      exporter, dra_enabled, cluster_parts, due, begins, plan_failures]
+       partitions, mig_teardown, amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed,
+       not_kept, driver, changed, unverified, verified, groups, endings, wrong, monitored,
+       monitoring_work, scraped, exporter, dra_enabled, cluster_parts, due, begins, plan_failures]
     default: facts
   fact:
     description: Return this variable of each selected host that has it, by host.

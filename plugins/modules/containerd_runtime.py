@@ -206,6 +206,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+file_changed:
+  description: Whether a file was written or removed (in check mode, would be).
+  returned: success
+  type: bool
+  sample: true
 restart_required:
   description:
     - Whether the running containerd has not loaded the current files. It describes the daemon, not
@@ -214,7 +219,8 @@ restart_required:
   type: bool
   sample: true
 restart_reason:
-  description: Why a restart is required, or why none is required although a file changed.
+  description: >-
+    Why a restart is required or was done, or why none is required although a file changed.
   returned: success
   type: str
   sample: /etc/containerd/config.toml changes; the running containerd has the old one.

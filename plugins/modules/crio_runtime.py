@@ -83,6 +83,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+file_changed:
+  description: Whether a file was written or removed (in check mode, would be).
+  returned: success
+  type: bool
+  sample: true
 restart_required:
   description:
     - Whether the running CRI-O has not loaded the current files. It describes the daemon, not this
@@ -91,7 +96,7 @@ restart_required:
   type: bool
   sample: true
 restart_reason:
-  description: Why a restart is required.
+  description: Why a restart is required, or was done.
   returned: success
   type: str
   sample: /etc/crio/crio.conf.d/99-nvidia.toml changes; the running crio has the old one.

@@ -143,6 +143,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+file_changed:
+  description: Whether a file was written or removed (in check mode, would be).
+  returned: success
+  type: bool
+  sample: true
 restart_required:
   description:
     - Whether the running dockerd needs a restart, because a reload does not apply the file, or
@@ -151,7 +156,7 @@ restart_required:
   type: bool
   sample: true
 restart_reason:
-  description: Why a restart is required; V(null) if it is not.
+  description: Why a restart is required, or was done; V(null) otherwise.
   returned: success
   type: str
   sample: >-
@@ -170,7 +175,7 @@ reload_required:
   type: bool
   sample: false
 reload_reason:
-  description: Why a reload is required; V(null) if it is not.
+  description: Why a reload is required, or was done; V(null) otherwise.
   returned: success
   type: str
   sample: the running dockerd does not know the runtime nvidia
@@ -179,6 +184,13 @@ reloaded:
   returned: success
   type: bool
   sample: true
+waiting_containers:
+  description: >-
+    Number of running containers for which a required restart is not done with C(restart=if_idle);
+    V(null) if they are not the reason.
+  returned: success
+  type: int
+  sample: 2
 default_runtime:
   description: The default runtime according to the file and dockerd's command line.
   returned: success

@@ -61,6 +61,15 @@ def ping(host: str) -> str:
     return shlex.join(["ansible", host, *words, _BECOME, "-m", "ansible.builtin.ping"])
 
 
+def copy_key(host: str, variables: Mapping[str, Any]) -> str:
+    """Return the command that copies the user's key of ssh to a host."""
+    user = variables.get("ansible_user") or context.CLIARGS.get("remote_user")
+    name = str(variables.get("ansible_host") or host)
+    port = variables.get("ansible_port")
+    words = ["ssh-copy-id", *(["-p", str(port)] if port else [])]
+    return shlex.join([*words, f"{user}@{name}" if user else name])
+
+
 def run_arguments(given: Mapping[str, Any] | None = None) -> list[str]:
     """Return the arguments by which another run finds the same hosts and may do the same.
 
@@ -86,6 +95,11 @@ def run_arguments(given: Mapping[str, Any] | None = None) -> list[str]:
 
 def _without_become(words: Sequence[str]) -> list[str]:
     return [word for word in words if word != _BECOME]
+
+
+def inventories() -> list[str]:
+    """Return the inventories of this run."""
+    return [str(one) for one in context.CLIARGS.get("inventory") or ()]
 
 
 def _inventories(given: Mapping[str, Any]) -> list[str]:

@@ -46,6 +46,7 @@ _CLUSTER_LAYERS = [
 ]
 _UNSEEN = [{"what": "text", "why": "text"}]
 _RUNTIME: Mapping[str, Form] = {
+    "file_changed?": "flag",
     "restart_required?": "flag",
     "restart_reason?": "text?",
     "restarted?": "flag",
@@ -180,6 +181,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "reload_required?": "flag",
         "reload_reason?": "text?",
         "reloaded?": "flag",
+        "waiting_containers?": "whole?",
         "runtimes?": ({"*": ANY},),
     },
     "crio_runtime": _HANDLERS,

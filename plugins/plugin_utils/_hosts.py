@@ -372,12 +372,6 @@ def _asks_runtimes(variables: Variables) -> bool:
     return asks and variables.get("kubegpu_root", "/") == "/"
 
 
-def _changes_runtimes(variables: Variables) -> bool:
-    """Return whether the plan asks a runtime's module, and the facts show a difference."""
-    plan = plans(variables).get("nvidia_container_toolkit") or {}
-    return bool(plan.get("steps")) and _asks_runtimes(variables)
-
-
 def _can_verify(variables: Variables) -> bool:
     """Return whether a run can verify the host: its driver is loaded, and nothing failed."""
     node = _node(variables)
@@ -482,7 +476,6 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
         _node(variables) is not None and _has_work(variables) and not _has_failed(variables)
     ),
     "runtimes": _asks_runtimes,
-    "runtimes_changed": _changes_runtimes,
     "amd_enabled": lambda variables: _uses_amd(variables) and not _has_failed(variables),
     "amd_work": lambda variables: _has_work(variables, AMD_ROLES) and not _has_failed(variables),
     "amd_teardown": _has_amd,

@@ -20,12 +20,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import
     failure,
     parts,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import (
-    ABOVE,
-    message,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import message
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import (
+    has_no_key,
     has_other_host_key,
     has_wrong_password,
     wants_password,
@@ -35,11 +33,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.result
     result_parts,
 )
 
-from ._command_line import ping
+from ._command_line import copy_key, ping
 
 Variables = Mapping[str, Any]
 
 READ = "__kubegpu_read"
+# How a read ended that failed, in the result of a task that does not: a table shows it, once.
+_UNREAD = "unread"
 #: Set by the play that takes out hosts.
 EARLIER = "__kubegpu_unread"
 #: The first task of the playbook, which runs once for all hosts.
@@ -48,22 +48,26 @@ CHECKED = "__kubegpu_variables"
 _ON_THE_MACHINE = ("__kubegpu_changes_nodes", "__kubegpu_reports")
 _NOT_READ = ("failed", "unreachable", "skipped")
 _TEXTS = ("msg", "module_stdout", "module_stderr", *PARTS)
-# The table of hosts that could not be read has the message.
-_TAKEN_OUT = f"The host could not be read, and is taken out of the run. {ABOVE}"
+_SEE_TABLE = "(The table above has the next step.)"
 _UNREACHABLE = "the node cannot be reached"
 _FAILED = "the node could not be read"
 _PASSWORD = (
     "The user of the connection needs a password to become root: -K asks for it, or set "
     "ansible_become_password (in a vault)."
 )
+_NOT_ACCEPTED = "The password with which the user becomes root was not accepted."
 _WRONG_PASSWORD = (
-    "The password with which the user becomes root is wrong: run it again, and type the password "
-    "that `sudo -v` accepts on the node."
+    "Run it again, and type the password that `sudo -v` accepts on the node for this user."
 )
 _HOST_KEY = (
     "ssh does not know this machine yet, or knows it by another key: log in once with ssh, with "
     "the same address and user, and accept the key if it is the machine's. If it has changed and "
     "you know why, remove the old one with ssh-keygen -R."
+)
+_KEY = (
+    "The machine accepts no key of yours for this user. If its address and the user (ansible_user, "
+    "-u) are right, copy your key to it (ssh-keygen -t ed25519 makes one), or name the right key "
+    "with ansible_ssh_private_key_file or --private-key:\n{copy}"
 )
 _CONNECT = (
     "See that the machine is up, and that its address (ansible_host, ansible_port), "
@@ -75,6 +79,7 @@ _STEPS = (
     (wants_password, _PASSWORD),
     (has_wrong_password, _WRONG_PASSWORD),
     (has_other_host_key, _HOST_KEY),
+    (has_no_key, _KEY),
 )
 _TRY = "Correct that, and try:\n{}"
 # The variables of an inventory that name the user, by which of Ansible's plugins reads them.
@@ -95,7 +100,14 @@ def _ending(variables: Variables) -> Mapping[str, Any]:
     if "endings" in read:
         own: Mapping[str, Any] = read["endings"].get(variables.get("inventory_hostname")) or {}
         return own
-    return read
+    return read.get(_UNREAD) or read
+
+
+def unread(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a read; one that failed as a value of a result that is left out."""
+    if not (result.get("failed") or result.get("unreachable")):
+        return result
+    return {"changed": False, "skipped": True, _UNREAD: result}
 
 
 def endings(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict[str, Any]:
@@ -133,14 +145,27 @@ def why_not_read(host: str, variables: Variables) -> tuple[str, list[str]]:
     read = _ending(variables)
     if not is_lost(variables):
         return _FAILED, []
-    found = result_parts(read)
     step = (_CONNECT if read.get("unreachable") else _TRY).format(ping(host))
-    output = "\n".join(str(read.get(name)) for name in _TEXTS[:3])
+    found = {"next_step": step, **_parts(variables)}
     for applies, own_step in _STEPS:
-        if applies(output):
-            found["next_step"] = own_step
+        if applies(_output(read)):
+            found["next_step"] = own_step.format(copy=copy_key(host, variables))
     reason = _UNREACHABLE if read.get("unreachable") else _FAILED
-    return f"{reason}, see below", [message({"next_step": step, **found})]
+    return f"{reason}, see below", [message(found)]
+
+
+def _parts(variables: Variables) -> dict[str, Any]:
+    """Return cause and evidence of a read that failed, and its own next step if it has one."""
+    read = _ending(variables)
+    found = result_parts(read)
+    if has_wrong_password(_output(read)):
+        # What Ansible says of it can name its prompt only.
+        found.update(cause=_NOT_ACCEPTED, evidence=found["cause"])
+    return found
+
+
+def _output(read: Mapping[str, Any]) -> str:
+    return "\n".join(str(read.get(name)) for name in _TEXTS[:3])
 
 
 def left_out(variables: Variables) -> InputError | None:
@@ -193,9 +218,11 @@ def known_result(variables: Variables, root: str = "/") -> dict[str, Any] | None
     if EARLIER in variables:
         earlier = _ending(variables)
         how = {key: True for key in ("failed", "unreachable") if earlier.get(key)}
-        cause = str(earlier.get("msg") or "It was not read.").partition("\n")[0]
-        # A failure was shown by the task that read the host.
-        return {"changed": False, "msg": _TAKEN_OUT if "failed" in how else cause, **how}
+        # The table of hosts that could not be read has the rest of the message.
+        found = _parts(variables)
+        cause = found["cause"].partition("\n")[0]
+        code = {"code": found["code"]} if found.get("code") else {}
+        return {"changed": False, "msg": f"{cause} {_SEE_TABLE}", **code, **how}
     error = left_out(variables)
     told = failure(error) if error else _tree_refused(variables, root)
     return {"failed": True, "changed": False, **told} if told else None

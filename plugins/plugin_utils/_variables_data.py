@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 PREFIX = "kubegpu_"
+HOSTS = "kubegpu_hosts"
 UNKNOWN = "kubegpu_unknown_variables"
 SERIAL = "kubegpu_serial"
 MAX_FAIL_PERCENTAGE = "kubegpu_max_fail_percentage"
@@ -26,7 +27,7 @@ PLAN_FAIL_ON: Mapping[str, tuple[str, ...]] = {
 
 # ``shown`` is the default as the reference names it: the playbooks have it.
 PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
-    "kubegpu_hosts": {
+    HOSTS: {
         "type": "raw", "shown": "all",
         "description": "The hosts on which the playbooks run; an extra variable (C(-e)).",
     },

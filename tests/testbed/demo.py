@@ -38,7 +38,7 @@ def demo() -> None:
     shown = {node.name: _show(node) for node in fleet if node.gpus}
     _step("kubegpu.nodes.site again: nothing may change")
     calls.reset(fleet)
-    again = play("site").changed
+    again = play("site", log_name="site-again").changed
     counted = calls.count(fleet)
     _step("the fleet")
     _table(fleet, shown, again, counted)

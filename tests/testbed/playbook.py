@@ -44,12 +44,15 @@ class Quiet:
         return not repeated
 
 
-def play(name: str, *arguments: str) -> Recap:
-    """Run ``kubegpu.nodes.<name>``; a failure stops the demo."""
+def play(name: str, *arguments: str, log_name: str = "") -> Recap:
+    """Run ``kubegpu.nodes.<name>``; a failure stops the demo.
+
+    :param log_name: of the file with all of its output, without ending; the playbook's by default.
+    """
     binary = Path(sys.executable).parent / "ansible-playbook"
     if not binary.exists():
         raise TestbedError(f"{binary} is not there: use make demo, which installs it")
-    log = BUILD / f"{name}.log"
+    log = BUILD / f"{log_name or name}.log"
     status, text = stream(
         [str(binary), "-i", str(INVENTORY), f"kubegpu.nodes.{name}", *arguments],
         environment={

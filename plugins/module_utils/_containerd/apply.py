@@ -61,7 +61,7 @@ class ContainerdRuntime:
         if not check:
             self._apply(planned, restarted)
         if restarted:
-            restart_required, reason = False, None
+            restart_required = False
         result = self._result(planned, restart_required, reason, restarted)
         if not check:
             self._note_converged(planned, version, result)
@@ -177,6 +177,7 @@ class ContainerdRuntime:
         warnings = [*self.host.warnings, *planned.plan.warnings]
         return HandlerResult(
             changed=bool(changed) or restarted,
+            file_changed=bool(changed),
             restart_required=restart_required,
             restart_reason=reason,
             restarted=restarted,

@@ -89,15 +89,17 @@ class CrioRuntime:
             newer = daemon.started is not None and changed_since(own.path, daemon.started)
             self._apply(change, restarted, unloaded=newer)
         record = self._dependencies.store.record(change.key)
+        writes = change.before.content != change.after.content
         return HandlerResult(
-            changed=change.before.content != change.after.content or restarted,
+            changed=writes or restarted,
+            file_changed=writes,
             restart_required=reason is not None and not restarted,
-            restart_reason=None if restarted else reason,
+            restart_reason=reason,
             restarted=restarted,
             default_runtime=seen.default,
             handlers=handlers(seen),
             backup_file=None if record is None else record.backup,
-            diff=[change.diff(_show)] if change.before.content != change.after.content else [],
+            diff=[change.diff(_show)] if writes else [],
             reasons=[*drop_in.reasons, *plan.reasons, *self.warnings],
             warnings=self.warnings,
         )

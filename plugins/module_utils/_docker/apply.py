@@ -54,6 +54,7 @@ class DockerResult(Result):
     reload_required: bool
     reload_reason: str | None
     reloaded: bool
+    waiting_containers: int | None
     runtimes: dict[str, Any]
 
 
@@ -177,6 +178,13 @@ class DockerRuntime:
         if self._settings.restart == "if_idle":
             return running.info is not None and running.info.idle is True
         return self._settings.restart == "always"
+
+    def _waiting(self, plan: Plan) -> int | None:
+        """Return the number of running containers for which dockerd is not restarted."""
+        info = plan.running.info
+        return (
+            None if self._settings.restart != "if_idle" or info is None else info.containers_running
+        )
 
     def _open_reasons(
         self,
@@ -335,12 +343,14 @@ class DockerRuntime:
         reload_required = bool(plan.needs.reload) and not (plan.reload or plan.restart)
         return DockerResult(
             changed=plan.changed,
+            file_changed=plan.writes,
             restart_required=restart_required,
-            restart_reason=restart_reason if restart_required else None,
+            restart_reason=restart_reason,
             restarted=plan.restart,
             reload_required=reload_required,
-            reload_reason=reload_reason if reload_required else None,
+            reload_reason=reload_reason if reload_required or plan.reload else None,
             reloaded=plan.reload,
+            waiting_containers=self._waiting(plan) if restart_required else None,
             default_runtime=default_runtime(plan.final) or (flag[-1] if flag else BUILTIN_DEFAULT),
             runtimes=runtimes(plan.final),
             backup_file=None if file_record is None else file_record.backup,

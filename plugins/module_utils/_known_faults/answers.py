@@ -59,6 +59,8 @@ _NO_PASSWORD = ("missing sudo password", "a password is required", "missing su p
 _WRONG_PASSWORD = re.compile(r"\bincorrect \w{1,20} password|duplicate become password", re.I)
 # OpenSSH does not know the machine, or knows it by another key.
 _HOST_KEY = "host key verification failed"
+# It lists the ways in that the machine has.
+_NO_KEY = "permission denied (publickey"
 # Before the message of any failure, since ansible-core 2.19.
 _TASK_FAILED = "Task failed: "
 
@@ -175,6 +177,11 @@ def has_wrong_password(output: str) -> bool:
 def has_other_host_key(output: str) -> bool:
     """Return whether ssh refuses the key with which the machine proves who it is."""
     return _HOST_KEY in output.lower()
+
+
+def has_no_key(output: str) -> bool:
+    """Return whether the machine accepts none of the keys that ssh has for the user."""
+    return _NO_KEY in output.lower()
 
 
 def of_task(message: str) -> str:

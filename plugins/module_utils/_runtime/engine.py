@@ -24,6 +24,7 @@ class Result:
     """The return values that the modules of all runtimes have."""
 
     changed: bool
+    file_changed: bool
     restart_required: bool
     restart_reason: str | None
     restarted: bool

@@ -99,7 +99,7 @@ def plan_containerd(
         )
     elif handler is None:
         step = _runtime_step(
-            "containerd", "add", request.runtime_name, "the handler is not configured"
+            "containerd", "add", request.runtime_name, "the runtime is not configured"
         )
     elif path and path != RUNTIME_PATH:
         step = _runtime_step("containerd", "change", request.runtime_name, f"it runs {path}")
@@ -218,7 +218,7 @@ def plan_crio(
         )
     handler = (runtime["runtimes"] or {}).get(request.runtime_name)
     if handler is None:
-        step = _runtime_step("crio", "add", request.runtime_name, "the handler is not configured")
+        step = _runtime_step("crio", "add", request.runtime_name, "the runtime is not configured")
     elif handler["path"] != RUNTIME_PATH:
         reason = f"it runs {handler['path']}"
         step = _runtime_step("crio", "change", request.runtime_name, reason)

@@ -39,6 +39,7 @@ from .._variables_data import AMD_ROLES, FAIL_ON, NODE_ROLES, PLAN_FAIL_ON
 from .cluster import cluster_plan, cluster_teardown, dra_plan
 from .kept import kept_row
 from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, unknown_row
+from .steps import stop_containers
 from .teardown import teardown_row
 from .verification import rows as verification
 
@@ -289,6 +290,12 @@ def _unverified(pending: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     else:
         names = " and ".join(daemons)
         needs, step = f"a restart of {names}", f"Restart {names} on it"
+        containers = [one["containers"] for one in pending if one.get("containers")]
+        if containers and len(pending) == 1:
+            return {
+                "why": f"It needs {needs}, which waits for running containers.",
+                "next_step": stop_containers(containers[0]),
+            }
     return {
         "why": f"It needs {needs}.",
         "next_step": f"{step}, then run site again, which verifies it.",

@@ -25,7 +25,7 @@ from .drivers import (
     unmanaged,
 )
 from .refused import refused_values
-from .steps import result_steps, row_step
+from .steps import CONFIGURATION, result_steps, row_step
 
 # In the order in which the playbook site runs them.
 PARTS = ("driver", "mig", "cuda", "toolkit")
@@ -221,6 +221,7 @@ def _result_pending(
                 "pending": RESTART,
                 "daemon": engine,
                 "reason": result.get("restart_reason") or "its daemon is older than its file",
+                "containers": result.get("waiting_containers"),
             }
             for engine, result in results.items()
             if result.get("restart_required")
@@ -456,7 +457,7 @@ def _in_words_of_plan(
     """
     same = (
         one for one in planned
-        if step["action"] == "configure" and one["step"] == step["step"]
+        if step["detail"] == CONFIGURATION and one["step"] == step["step"]
         and one["action"] not in ("restart", "reload", "wait for a restart")
     )  # fmt: skip
     return dict(next(same, step))

@@ -13,7 +13,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.steps import c
 
 from .drivers import driver_pending, pending_text
 from .nodes import describe_gpus, unknown_row
-from .steps import NEW_CONFIGURATION, result_steps, row_step
+from .steps import CONFIGURATION, NEW_CONFIGURATION, result_steps, row_step
 
 Result = Mapping[str, Any]
 Step = dict[str, str]
@@ -98,7 +98,7 @@ def _steps(variables: Mapping[str, Any]) -> Iterator[Step]:
 
 def _of_runtime(part: str, engine: str, action: str, detail: str, result: Result) -> Iterator[Step]:
     for one in result_steps(engine, result):
-        if one["action"] == "configure":
+        if one["detail"] == CONFIGURATION:
             yield {"part": part, **row_step(engine, action, detail, _why(result))}
         else:
             yield {"part": part, **one}

@@ -107,6 +107,18 @@ def test_a_node_whose_verification_failed_is_verified_by_the_next_run(nodes):
     assert marks(first) == ["due"] and marks(again) == []
 
 
+def test_what_a_runtime_still_needs_is_in_the_plan_before_it_is_done(nodes):
+    """The facts show no difference; a restart of Docker that was pending was done unannounced."""
+    docker = installed()["runtimes"]["docker"]
+    runtimes = {"runtimes": {**SET_UP["runtimes"], "docker": docker}}
+    run = nodes.play("site", {"gpu1": {**DONE, "standin_facts": {**SET_UP, **runtimes}}})
+    assert run.status == 0, run.screen
+    # In check mode, and then to do it.
+    assert [name for _host, name, _state in run.calls].count("docker_runtime") == 2
+    plan = run.screen[run.screen.index("Planned changes") : run.screen.index("\nResult\n")]
+    assert "docker: change its configuration" in plan, plan
+
+
 @pytest.mark.full(why="how a mark goes; test_a_node_whose_verification_failed_... has the failure")
 def test_the_mark_of_a_node_goes_with_a_verification_that_passes(nodes):
     passed = nodes.play("site", {"gpu1": DUE})

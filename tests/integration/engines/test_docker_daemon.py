@@ -136,9 +136,10 @@ def test_gpus_needs_a_restart_and_every_run_says_so_until_it_happens(running):
     assert answer["changed"]
     assert answer["restarted"]
     assert not answer["restart_required"]
-    assert answer["restart_reason"] is None
+    assert "nvidia-container-runtime-hook" in answer["restart_reason"]
+    assert not answer["file_changed"]
     answer = running.predicted(restart="always", **RELOADS)
-    assert not answer["changed"]
+    assert not answer["changed"] and answer["restart_reason"] is None
     # An upgrade of the toolkit gives the hook a new change time; dockerd keeps what it found.
     running.install_hook()
     assert not running.predicted(restart="always", **RELOADS)["changed"]

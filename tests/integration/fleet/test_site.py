@@ -17,8 +17,8 @@ import yaml
 from tests.integration.fleet.playbooks import ETC, on_nodes, play
 from tests.testbed.paths import INVENTORY
 
-# The facts, and a call for each of the two runtimes.
-GPU_CALLS, OTHER_CALLS = 3, 1
+# The facts, and for each of the two runtimes a call before the plan is shown and one after.
+GPU_CALLS, OTHER_CALLS = 5, 1
 # Once the modules of the runtimes have said that nothing is left to do.
 CONVERGED_CALLS = 1
 
@@ -105,6 +105,20 @@ def test_converged_runtimes_need_no_call_until_something_is_touched(
     with count_calls() as calls:
         run = play("site")
     assert all(calls[node] <= CONVERGED_CALLS for node in gpu_nodes), calls
+
+
+@pytest.mark.full(why="test_rollout.py has the plan, with a stand-in of Docker")
+def test_a_pending_restart_of_docker_is_in_the_plan_of_the_run_that_does_it(converged, gpu_nodes):
+    node = gpu_nodes[0]
+    on_nodes("systemctl restart docker && touch -c /usr/bin/nvidia-container-runtime-hook", node)
+    run = play("site", "--limit", node)
+    assert run.status == 0, run.output
+    plan = "\n".join(run.answers["Show what would be done, and why", node]["table"])
+    assert "docker: restart" in plan and "docker: change its configuration" not in plan, plan
+    changed = [name for name, _node in run.changed()]
+    assert [name for name in changed if "Mark" not in name and "record" not in name], changed
+    again = play("site", "--limit", node)
+    assert again.stats[node]["changed"] == 0, again.changed()
 
 
 def test_toolkit_is_one_held_set(converged, gpu_nodes):

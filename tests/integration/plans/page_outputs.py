@@ -17,24 +17,35 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.loading import (
     ModuleState,
     decide_loading,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import plan_node
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import Run
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import plan_toolkit
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.evidence import works
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import node_result
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import (
+    node_plan,
+    node_result,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
     TABLES,
     notes,
     paragraph,
     render,
 )
-from tests.integration.plans.guides import verified
+from tests.integration.plans.guide_outputs_machines import A10, NOUVEAU
+from tests.integration.plans.guides import having, verified
 from tests.tools.environments import REPOSITORY
+from tests.unit.fixtures.make_tree import make_machine
 from tests.unit.fixtures.node_facts import P4, installed, node
 
 DOCS = REPOSITORY / "docs"
@@ -47,11 +58,11 @@ _LAYERS = ("pci", "module", "nvml", "toolkit", "runtime")
 _INSTALLS = {"action": "install", "branch": "580", "version": "580.178.04", "reboot": {}}
 
 
-def _table(kind: str, rows: Iterable[Mapping[str, Any]]) -> str:
+def _table(kind: str, rows: Iterable[Mapping[str, Any]], title: str = "") -> str:
     columns, below = TABLES[kind]
     known = list(rows)
     texts = [paragraph(text, WIDTH) for text in notes(known, str(below), "node")]
-    shown = render(columns, known, WIDTH, kind.title())
+    shown = render(columns, known, WIDTH, title or kind.title())
     return "\n".join([shown, *(["", *texts] if texts else [])])
 
 
@@ -71,6 +82,23 @@ def _row(
     return node_result(name, {**plans, "toolkit": toolkit}, done, after, toolkit_changed=True)
 
 
+def machine_plan() -> str:
+    """Return the plan of a machine with containerd and Docker, on which nothing runs."""
+    with TemporaryDirectory() as folder:
+        make_machine(Path(folder), having(A10, NOUVEAU))
+        facts = gather(NodeReader(folder), RuntimePaths())
+    facts["runtimes"] = node()["runtimes"]
+    run = Run(controller="2.19.0", today="2026-11-28")
+    plans = plan_node(facts, {}, ["nvidia_driver", "nvidia_container_toolkit"], run)
+    # What the modules answer in check mode.
+    changes = {"changed": True, "file_changed": True}
+    answers = {
+        "containerd": {**changes, "restarted": True}, "docker": {**changes, "reloaded": True},
+    }  # fmt: skip
+    parts = {"driver": plans["nvidia_driver"], "toolkit": plans["nvidia_container_toolkit"]}
+    return _table("plan", [node_plan("localhost", facts, parts, answers)], "Planned changes")
+
+
 def machine_result() -> str:
     """Return the result of a machine whose driver was loaded, and its verification."""
     known = _loaded("580.178.04", "open")
@@ -82,7 +110,7 @@ def machine_result() -> str:
 
 def machine_reboot() -> str:
     """Return the result of a machine on which nouveau is in use."""
-    known = {
+    known: dict[str, Any] = {
         "driver__loaded": None, "driver__installed": "580.178.04", "driver__kernel_module": None,
     }  # fmt: skip
     reason = decide_loading(True, ModuleState(nouveau=1), {}).reboot
@@ -147,6 +175,7 @@ def _with(facts: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 OUTPUTS: Mapping[str, Callable[[], str]] = {
+    "machine-plan": machine_plan,
     "machine-result": machine_result,
     "machine-reboot": machine_reboot,
     "fleet-result": fleet_result,

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -40,7 +41,7 @@ def test_s2_vgpu_guest_is_refused_until_its_grid_file_is_given(thirteen, plan, t
         {"a10-2q": MACHINES["a10-2q"]},
         nvidia_driver_runfile={
             "path": str(runfile),
-            "checksum": f"sha256:{'0' * 64}",
+            "checksum": f"sha256:{hashlib.sha256(b'').hexdigest()}",
         },
         nvidia_driver_licence={"server": "licence.example.com", "feature_type": 1},
     )

@@ -183,3 +183,33 @@ def test_a_part_that_a_template_enables_is_planned(tmp_path):
     own = {"mi300": {"amd_driver_enabled": "{{ 1 == 1 }}"}}
     run = playbook.run(machines.write(tmp_path, fleet, own), "kubegpu.nodes.plan")
     assert "AMD driver" in run.rows["mi300"], run.screen
+
+
+@pytest.mark.parametrize(
+    ("hosts", "variables", "said"),
+    [
+        ("", {}, "The inventory has no host. Nothing was done."),
+        ("gpu1\n", {"kubegpu_hosts": "gpu2"}, "has no host that kubegpu_hosts (gpu2) selects."),
+    ],
+)
+def test_a_run_without_a_host_fails(tmp_path, hosts, variables, said):
+    """It ended with 0 after eleven plays without a host."""
+    inventory = tmp_path / "inventory"
+    inventory.write_text(hosts, encoding="utf-8")
+    run = playbook.run(inventory, **variables)
+    assert run.status == 2 and said in words(run) and "Next step: " in run.screen, run.screen
+    assert "no hosts matched" not in run.screen
+
+
+def test_a_connection_that_fails_is_said_in_the_table_and_once_at_the_end(tmp_path):
+    """It was shown with lines of the playbook, as a result, in the table and as the last word."""
+    inventory = tmp_path / "inventory"
+    inventory.write_text(
+        "gone1 ansible_connection=ssh ansible_host=127.0.0.1 ansible_port=1 ansible_user=ada\n",
+        encoding="utf-8",
+    )
+    run = playbook.run(inventory)
+    assert run.status == 4 and "Hosts that could not be read" in run.screen, run.screen
+    assert words(run).count("Connection refused") == 2 and "Origin: " not in run.screen
+    last = [line for line in run.screen.splitlines() if line.startswith("fatal: ")]
+    assert len(last) == 1 and "(The table above has the next step.)" in last[0]

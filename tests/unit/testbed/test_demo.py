@@ -70,3 +70,22 @@ def test_without_an_archive_in_its_sources_the_machine_is_told(monkeypatch):
     monkeypatch.setattr(mirror, "debian_mirror", lambda: None)
     with pytest.raises(TestbedError, match="KUBEGPU_DEBIAN_MIRROR"):
         mirror.suites("bookworm")
+
+
+def test_each_run_of_site_has_a_log_of_its_own(monkeypatch, tmp_path):
+    """The second one was written over the first, and the demo named the file for both."""
+    logs = []
+    monkeypatch.setattr(playbook, "BUILD", tmp_path)
+    monkeypatch.setattr(playbook, "stream", lambda *_a, log, **_k: (logs.append(log), (0, ""))[1])
+    monkeypatch.setattr(engine, "up", lambda: None)
+    monkeypatch.setattr(demo.repository, "up", lambda: "http://x")
+    monkeypatch.setattr(demo.nodes, "up", lambda _fleet: None)
+    monkeypatch.setattr(demo.nodes, "down", lambda _name: None)
+    monkeypatch.setattr(demo.inventory, "write", lambda _fleet, _served: None)
+    monkeypatch.setattr(demo, "prove", lambda _node: [])
+    monkeypatch.setattr(demo, "execute", lambda *_a, **_k: "")
+    monkeypatch.setattr(demo.calls, "reset", lambda _fleet: None)
+    monkeypatch.setattr(demo.calls, "count", lambda fleet: {node.name: 1 for node in fleet})
+    monkeypatch.setattr(demo, "_hints", lambda _fleet: [])
+    demo.demo()
+    assert [log.name for log in logs] == ["plan.log", "site.log", "site-again.log"]

@@ -327,11 +327,15 @@ def test_restart_only_as_allowed(node, restart, containers, live, restarted):
     assert answer["restarted"] is restarted
     assert ("restart" in node.done) is restarted
     assert answer["restart_required"] is not restarted
-    if restart == "if_idle" and not restarted:
+    waits = restart == "if_idle" and not restarted
+    assert answer["waiting_containers"] == (containers if waits else None)
+    assert answer["file_changed"] and str(node.folder / "hook") in answer["restart_reason"]
+    if waits:
         assert any("dockerd is not restarted" in reason for reason in answer["reasons"])
     again = node.once(restart=restart, reload=True)
-    assert not again["changed"]
+    assert not again["changed"] and not again["file_changed"]
     assert again["restart_required"] is not restarted
+    assert (again["restart_reason"] is None) is restarted
 
 
 @pytest.mark.parametrize("verb", ["reload", "restart"])

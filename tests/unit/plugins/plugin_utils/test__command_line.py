@@ -14,6 +14,7 @@ from ansible.utils.context_objects import CLIArgs
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import (
     complete,
+    copy_key,
     ping,
     run_arguments,
 )
@@ -73,3 +74,18 @@ def test_the_command_that_tries_a_connection(monkeypatch):
     monkeypatch.setattr(context, "CLIARGS", CLIArgs({**GIVEN, "extra_vars": ()}))
     assert ping("gpu1").startswith("ansible gpu1 -i inventories/site ")
     assert ping("gpu1").endswith(" -b -m ansible.builtin.ping") and ping("gpu1").count(" -b") == 1
+
+
+@pytest.mark.parametrize(
+    ("variables", "command"),
+    [
+        ({}, "ssh-copy-id gpu1"),
+        (
+            {"ansible_user": "ada", "ansible_host": "192.0.2.10", "ansible_port": 2222},
+            "ssh-copy-id -p 2222 ada@192.0.2.10",
+        ),
+        ({"ansible_host": "x; reboot"}, "ssh-copy-id 'x; reboot'"),
+    ],
+)
+def test_the_command_that_copies_a_key(variables, command):
+    assert copy_key("gpu1", variables) == command

@@ -167,22 +167,6 @@ def test_runtimes_of_a_tree_are_not_asked(plan, root, asked):
 
 
 @pytest.mark.parametrize(
-    ("plan", "root", "asked"),
-    [
-        ({"docker": True, "steps": [{"step": "docker"}]}, "/", True),
-        ({"docker": True, "steps": [{"step": "docker"}]}, "/tree", False),
-        # Nothing is known to differ: a converged node, of which no module has said so yet.
-        ({"docker": True, "steps": []}, "/", False),
-        ({"docker": False, "steps": [{"step": "config"}]}, "/", False),
-    ],
-)
-def test_a_run_that_changes_nodes_asks_the_runtimes_of_those_that_differ(plan, root, asked):
-    hostvars = {"a": {"nvidia_container_toolkit_plan": plan, "kubegpu_root": root}}
-    hostvars = registered(hostvars)
-    assert bool(select_hosts(["a"], hostvars, "runtimes_changed")) is asked
-
-
-@pytest.mark.parametrize(
     ("plan", "kube", "asked"),
     [
         ({"partitions": True}, {"kubeconfig": "/kube"}, True),

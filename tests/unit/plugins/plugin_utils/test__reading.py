@@ -9,12 +9,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import ABOVE
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import host_groups, wrong_values
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import (
     known_result,
     left_out,
     refusals,
+    unread,
     was_read,
     why_not_read,
 )
@@ -51,15 +51,25 @@ def refused(hostvars):
         (
             {"failed": True, "msg": "Task failed: Incorrect sudo password"},
             "the node could not be read, see below",
-            ["Incorrect sudo password\nNext step: ", "the password that `sudo -v` accepts"],
+            [
+                "The password with which the user becomes root was not accepted.\nSeen: Incorrect "
+                "sudo password\nNext step: ",
+                "the password that `sudo -v` accepts",
+            ],
         ),
         (
             {"failed": True, "msg": "Task failed: Duplicate become password prompt encountered"},
             "the node could not be read, see below",
             [
-                "Duplicate become password prompt encountered\nNext step: ",
+                "The password with which the user becomes root was not accepted.\nSeen: Duplicate "
+                "become password prompt encountered\nNext step: ",
                 "the password that `sudo -v` accepts",
             ],
+        ),
+        (
+            {"unreachable": True, "msg": "ada@h: Permission denied (publickey,password)."},
+            "the node cannot be reached, see below",
+            ["The machine accepts no key of yours", "\nssh-copy-id -p 2222 ada@192.0.2.10"],
         ),
         (
             {
@@ -94,7 +104,10 @@ def refused(hostvars):
     ],
 )
 def test_why_a_host_was_not_read(read, why, words):
-    short, (text,) = why_not_read("gone1", {"__kubegpu_read": read})
+    where = {"ansible_user": "ada", "ansible_host": "192.0.2.10", "ansible_port": 2222}
+    short, (text,) = why_not_read("gone1", {"__kubegpu_read": read, **where})
+    # A result that did not fail, as the table shows it.
+    assert why_not_read("gone1", {"__kubegpu_read": unread(read), **where}) == (short, [text])
     assert short == why
     assert all(word in text for word in words) and text.count("Next step:") == 1, text
 
@@ -106,6 +119,7 @@ def test_facts_of_an_earlier_run_group_no_host_that_is_not_read_now():
             "down": {"unreachable": True},
             "broken": {"failed": True},
             "left out": {"skipped": True},
+            "shown later": unread({"unreachable": True}),
             "gpu1": {"changed": False},
             "gpu2": {},
         }.items()
@@ -114,6 +128,7 @@ def test_facts_of_an_earlier_run_group_no_host_that_is_not_read_now():
     assert found == {
         "down": ["kubegpu_not_read"],
         "broken": ["kubegpu_not_read"],
+        "shown later": ["kubegpu_not_read"],
         "gpu1": ["kubegpu_nvidia", "kubegpu_gpu", "kubegpu_first_read"],
         "gpu2": ["kubegpu_nvidia", "kubegpu_gpu"],
     }
@@ -204,6 +219,7 @@ def test_a_host_that_is_taken_out_ends_as_it_was_read():
     endings = {
         "gpu1": {"unreachable": True, "msg": "No route to host"},
         "gpu2": {"failed": True, "msg": "No Python\nNext step: install it."},
+        "gpu3": {"failed": True, "msg": "Wrong.", "cause": "Wrong.", "code": "other_form"},
     }
     # As an action gets them: a variable of the task is a template still.
     earlier = {
@@ -212,10 +228,13 @@ def test_a_host_that_is_taken_out_ends_as_it_was_read():
     }
     for name, ending in endings.items():
         found = known_result({**earlier, "inventory_hostname": name})
-        # The task that read the host has shown a failure, and the table has the message of each.
-        text = ending["msg"] if "unreachable" in ending else found["msg"]
-        assert found == {"changed": False, **ending, "msg": text}
-        assert found["msg"].endswith(ABOVE) == ("failed" in ending)
+        # The table of hosts that could not be read has the whole message.
+        first = ending["msg"].split("\n")[0]
+        assert found == {
+            "changed": False,
+            **{key: value for key, value in ending.items() if key != "cause"},
+            "msg": f"{first} (The table above has the next step.)",
+        }
 
 
 @pytest.mark.parametrize("name", ["__kubegpu_changes_nodes", "__kubegpu_reports"])

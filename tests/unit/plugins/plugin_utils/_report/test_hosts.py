@@ -16,6 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import
     cluster_rows,
     verification_rows,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.steps import stop_containers
 from tests.unit.fixtures.mig_node import MigNode, card
 from tests.unit.fixtures.node_facts import installed, node
 from tests.unit.fixtures.plans import registered
@@ -68,6 +69,18 @@ def test_a_changed_node_that_waits_is_named_with_the_next_step(variables, why, s
     assert tables.unverified_hosts(["a"], hostvars) == ["a"]
     row = {"node": "a", "why": why, "next_step": f"{step}, then run site again, which verifies it."}
     assert tables.unverified_rows(["a"], hostvars) == [row]
+
+
+def test_containers_that_delay_the_restart_are_named_with_what_to_do():
+    variables = changed(**WAITS, waiting_containers=2)
+    (row,) = tables.unverified_rows(["a"], {"a": variables})
+    assert row["why"] == "It needs a restart of Docker, which waits for running containers."
+    assert row["next_step"] == stop_containers(
+        2
+    ) and "(2; docker ps lists them)" in stop_containers(2)
+    # A reboot stops them.
+    rebooting = {**variables, "nvidia_driver_result": REBOOTS}
+    assert tables.unverified_rows(["a"], {"a": rebooting})[0]["why"] == "It needs a reboot."
 
 
 def due(variables):
@@ -160,7 +173,7 @@ def test_what_a_runtime_said_in_check_mode_is_in_the_plan(key):
     runtimes = {"docker": {"changed": False, key: True, "reasons": ["no entry"]}}
     hostvars = {"a": planned(__kubegpu_runtimes=runtimes)}
     (row,) = plan_rows(["a"], hostvars)
-    assert row["changes"] == ["docker: configure"]
+    assert row["changes"] == ["docker: change its configuration"]
     assert row["why"] == ["no entry", "driver: not managed (nvidia_driver_enabled: false)"]
 
 

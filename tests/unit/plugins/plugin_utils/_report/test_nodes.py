@@ -15,6 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import
     node_plan,
     node_result,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.steps import stop_containers
 from tests.unit.fixtures.kernel_gpus import amd_node
 from tests.unit.fixtures.node_facts import P4, installed, node
 from tests.unit.fixtures.plans import amd_container_toolkit_plan, amd_driver_plan
@@ -120,7 +121,7 @@ def test_modules_in_check_mode_know_better_than_the_facts():
         "containerd": {"changed": True, "reasons": ["options differ"]},
     }
     row = node_plan("web-1", facts, {"toolkit": plan(facts)}, results)
-    assert row["changes"] == ["docker: wait for a restart", "containerd: configure"]
+    assert row["changes"] == ["docker: wait for a restart", "containerd: change its configuration"]
     assert row["why"] == ["--gpus needs a restart", "options differ"]
 
 
@@ -393,7 +394,7 @@ def test_what_the_tags_leave_out_is_named_and_not_shown():
     toolkit = driver_plan(
         "install",
         step("packages", "install", "toolkit 1.20.1-1", "not there"),
-        step("containerd", "add", "runtime nvidia", "the handler is not configured"),
+        step("containerd", "add", "runtime nvidia", "the runtime is not configured"),
     )
     plans = {"driver": driver, "cuda": cuda, "toolkit": toolkit}
 
@@ -466,3 +467,38 @@ def test_amds_driver_is_a_part_before_its_toolkit():
     row = node_plan("mi300-1", facts, refused)
     assert row["action"] == "refuse"
     assert "site stops this node at AMD driver" in row["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("result", "changes", "why"),
+    [
+        # The file was written by an earlier run.
+        (
+            {"changed": True, "file_changed": False, "restarted": True, "restart_reason": "hook"},
+            ["docker: restart"],
+            ["hook"],
+        ),
+        (
+            {"changed": True, "file_changed": False, "reloaded": True, "reload_reason": "other"},
+            ["docker: reload"],
+            ["other"],
+        ),
+        (
+            {"changed": True, "file_changed": True, "reloaded": True, "reload_reason": "other",
+             "reasons": ["runtimes.nvidia is set"]},
+            ["docker: change its configuration", "docker: reload"],
+            ["runtimes.nvidia is set", "the running daemon does not know the new configuration"],
+        ),
+        (
+            {"changed": False, "file_changed": False, "restart_required": True,
+             "restart_reason": "hook", "waiting_containers": 2},
+            ["docker: wait for a restart"],
+            [f"hook. {stop_containers(2)}"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_reason_of_a_restart_is_that_of_the_module(result, changes, why):
+    """A restart alone was shown as a change of the configuration that the daemon has loaded."""
+    facts = installed()
+    row = node_plan("web-1", facts, {"toolkit": plan(facts)}, {"docker": result})
+    assert (row["changes"], row["why"]) == (changes, why)

@@ -10,7 +10,10 @@ import re
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import TABLES
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
+    cluster_teardown_rows,
+    teardown_rows,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.teardown import (
     TASKS,
     teardown_row,
@@ -72,7 +75,7 @@ def test_a_host_that_failed_keeps_what_was_restored_and_one_that_waits_says_so()
         "gpu2": host(),
         "gpu3": host(),
     }  # fmt: skip
-    first, second, third = TABLES["teardown"](
+    first, second, third = teardown_rows(
         [*hostvars], hostvars, batch=["gpu1", "gpu2"], stop="not started: gpu1 failed"
     )
     assert first["changes"] == ["cuda packages: restore"]
@@ -106,12 +109,12 @@ def test_what_was_removed_from_the_cluster_and_for_whom_something_is_kept():
         "gpu_node_labels_result": labels,
         "gpu_kubernetes_objects_result": {"removed": objects("DaemonSet", "ConfigMap")},
     }
-    node_row, rest = TABLES["cluster_teardown"](["gpu1"], {"gpu1": common})
+    node_row, rest = cluster_teardown_rows(["gpu1"], {"gpu1": common})
     assert (node_row["node"], node_row["kubernetes"]) == ("gpu1", "n1")
     assert node_row["changes"] == ["labels: remove those of this collection"]
     assert rest["changes"] == ["remove ConfigMap, DaemonSet in gpu"]
     kept = {**common, "gpu_verify_result": {"foreign_nodes": ["n7"]}}
-    (_node, rest) = TABLES["cluster_teardown"](["gpu1"], {"gpu1": kept})
+    (_node, rest) = cluster_teardown_rows(["gpu1"], {"gpu1": kept})
     assert rest["changes"] == ["none"] and rest["why"][0].endswith("outside of this run: n7")
-    (rest,) = TABLES["cluster_teardown"](["gpu1"], {"gpu1": {}})
+    (rest,) = cluster_teardown_rows(["gpu1"], {"gpu1": {}})
     assert rest["why"] == ["the cluster has none of this collection"]
