@@ -515,6 +515,7 @@ def test_install_again_absent_again(task, node, capsys):
         "package_set nvidia-driver absent",
         "package_set nvidia-driver-pinning absent",
         "systemctl stop nvidia-persistenced",
+        "systemctl stop nvidia-cdi-refresh",
         "rmmod nvidia",
         "update-initramfs -u -k all",
     ]
