@@ -34,6 +34,8 @@ Cluster = Mapping[str, Any]
 _ACCEPTANCE = {"key": "kubegpu.nodes/acceptance", "operator": "Exists", "effect": "NoSchedule"}
 _KUBE = ("kubeconfig", "context", "host", "delegate")
 _CHART = "kubegpu-nvidia-device-plugin-chart"
+#: Variables of the fleet on which each part depends.
+OF_EACH_CLUSTER = ("gpu_acceptance_required", "kubegpu_kube")
 # What all hosts have to see alike, besides the options of the request.
 _ALIKE = ("beside_others", "field_manager", "force_conflicts")
 
@@ -69,7 +71,7 @@ def variables_of_cluster(part: str) -> set[str]:
     """Return the names of the variables on which the plan of a part depends."""
     found = CLUSTER[part]
     names = {f"{part}_{option}" for option in (*found.options, *found.own, *found.alike)}
-    return {*names, *found.others, "gpu_acceptance_required", "kubegpu_kube"}
+    return {*names, *found.others, *OF_EACH_CLUSTER}
 
 
 def host_row(part: str, host: str, node: Node) -> dict[str, Any]:
