@@ -437,9 +437,9 @@ ansible_facts:
         amd_driver:
           description:
             - The C(packages) of AMD's driver (C(amdgpu-dkms)) with their versions, whether they are
-              C(held) and were installed by this collection (C(managed)), the builds of C(dkms), and
-              whether another module is loaded than the one on the disk (C(pending_reboot)). V(null)
-              on a node without AMD GPUs.
+              C(held) and were installed by this collection (C(managed)), the builds of C(dkms)
+              (each with C(kernel), C(version) and C(state)), and whether another module is loaded
+              than the one on the disk (C(pending_reboot)). V(null) on a node without AMD GPUs.
           returned: always
           type: dict
           sample: null
@@ -521,7 +521,10 @@ ansible_facts:
             MiB. V(null) if the driver does not answer, or without C(pynvml) and C(nvidia-smi).
             C(fabric) of a device has C(state) (V(not_started), V(in_progress), V(completed)) and,
             if completed, C(status) (V(success) or an error); V(null) for a device without an NVLink
-            fabric.
+            fabric. C(mig_devices) have C(index), C(uuid), C(name), C(gpu_instance_id),
+            C(compute_instance_id) and C(memory_total). C(mig_profiles) have C(name), C(id),
+            C(count), C(size) and the C(starts) where one can begin. C(gpu_instances) have C(id),
+            C(profile), C(start), C(size) and their C(compute_instances).
           returned: always
           type: dict
           sample:

@@ -16,13 +16,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.result
     result_parts,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade import stages
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.etcd_quorum import find_quorum
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import read_request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import (
     count_elsewhere,
     out_elsewhere,
     plan_upgrade,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.quorum import find_quorum
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import (
     report,
     why_stop,

@@ -9,12 +9,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.driver_branches import BRANCHES
 from tests.tools import tiers
+from tests.unit.fixtures.branches import FIXED
 
 # What hypothesis takes where a test names no number: all of it in the full tier.
 EXAMPLES = 25
@@ -53,3 +56,14 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = chosen
+
+
+@pytest.fixture(autouse=True)
+def fixed_branches() -> Iterator[None]:
+    """Decide by branches that do not change with NVIDIA's releases (fixtures/branches.py)."""
+    rows = dict(BRANCHES)
+    BRANCHES.clear()
+    BRANCHES.update(FIXED)
+    yield
+    BRANCHES.clear()
+    BRANCHES.update(rows)

@@ -44,8 +44,6 @@ class PluginRequest:
     resources: Mapping[str, Any] = field(default_factory=dict)
     max_unavailable: str = "10%"
     annotations: Mapping[str, str] = field(default_factory=dict)
-    # Without effect: inventories of earlier releases set it (see SOCKETS).
-    kubelet_directory: str = "/var/lib/kubelet"
 
     @property
     def reference(self) -> str:
@@ -68,7 +66,7 @@ def check_request(request: PluginRequest, prefix: str, *needed: str) -> None:
     :param needed: further options that may not be empty.
     :raises InputError: one is invalid.
     """
-    for name in ("namespace", "image", "kubelet_directory", *needed):
+    for name in ("namespace", "image", *needed):
         if not getattr(request, name):
             raise InputError(f"{prefix}{name} is empty")
     example = type(request)().version

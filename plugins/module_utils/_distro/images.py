@@ -31,7 +31,7 @@ REPOSITORIES = "a repository of packages"
 _OFF = {
     DRIVER: "Then run again: a driver that works is kept. nvidia_driver_enabled: false leaves the "
     "driver alone.",
-    TOOLKIT: "Then run again. nvidia_container_toolkit_enabled: false leaves the toolkit alone.",
+    TOOLKIT: "Then run again: a toolkit that is installed is used.",
     CUDA: "Containers bring their own CUDA: leave cuda_toolkit_versions empty.",
     MONITORING: "In Kubernetes the exporter runs as a DaemonSet; on a host with Docker set "
     "gpu_monitoring_method: container. gpu_monitoring_enabled: false leaves it out.",

@@ -20,6 +20,7 @@ from .._record.store import StateStore
 from . import preserve
 from . import streams as modules
 from .host import Host
+from .lock import wait_for_lock
 from .manager import Changes, Database
 from .needrestart import services_to_restart, warning
 from .options import Options
@@ -35,7 +36,7 @@ from .read import (
     refresh_if_needed,
 )
 from .record import begin_change, finish_change, not_restored, resume_change, to_hold_again
-from .repair import mark, release, repair, restore_streams, switch_streams, wait_for_lock
+from .repair import mark, release, repair, restore_streams, switch_streams
 from .saved import save_packages
 from .simulate import Resolution, packages_to_install, packages_to_release, predict, resolve
 from .types import BROKEN, INSTALLED, Package, Plan, Record, fits

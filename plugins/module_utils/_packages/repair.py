@@ -18,21 +18,6 @@ from .read import broken_packages
 from .types import Package, Plan, Streams
 
 
-def wait_for_lock(host: Host, name: str, pending: bool) -> None:
-    """Wait for other runs of the package manager where the change does not do so itself.
-
-    :param pending: whether an earlier run of the set did not finish. Its package manager can still
-        be at work; what it installs has to be there before the node is read.
-    :raises KubegpuError: the lock is still held after the time limit.
-    """
-    if host.manager.waits_for_lock and not pending:
-        return
-    answer = host.run_unlocked(host.manager.lock_command)
-    if host.manager.locked(answer):
-        which = ", which an earlier run began" if pending else ""
-        raise host.explain(answer.last_output(), f"The package set {name}{which}")
-
-
 def repair(host: Host, plan: Plan, broken: Mapping[str, str], announced: Sequence[str]) -> None:
     """Let the package manager finish half configured packages that the plan does not replace.
 

@@ -34,10 +34,11 @@ Cluster = Mapping[str, Any]
 _ACCEPTANCE = {"key": "kubegpu.nodes/acceptance", "operator": "Exists", "effect": "NoSchedule"}
 _KUBE = ("kubeconfig", "context", "host", "delegate")
 _APPLY = ("field_manager", "wait_timeout")
-_SHARED = (
+_CHART = "kubegpu-nvidia-device-plugin-chart"
+#: Variables of the fleet on which each part depends.
+OF_EACH_CLUSTER = (
     "gpu_acceptance_required", "gpu_node_labels_node_name", "kubegpu_apply", "kubegpu_kube", PODS,
 )  # fmt: skip
-_CHART = "kubegpu-nvidia-device-plugin-chart"
 # What all hosts have to see alike, besides the options of the request.
 _ALIKE = ("beside_others", "force_conflicts")
 
@@ -74,7 +75,7 @@ def variables_of_cluster(part: str) -> set[str]:
     found = CLUSTER[part]
     options = (*found.options, *found.own, *found.alike)
     names = {variable_of(part, option).partition(".")[0] for option in options}
-    return {*names, *found.others, *_SHARED}
+    return {*names, *found.others, *OF_EACH_CLUSTER}
 
 
 def host_row(part: str, host: str, node: Node) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from .._core.finding import Finding, Subject, read_finding, safe_text
 from .._core.steps import change_text
+from .etcd_quorum import Quorum, quorum_lost, split_members
 from .options import amount
-from .quorum import Quorum, quorum_lost, split_members
 from .types import (
     ALL,
     CHANGE,

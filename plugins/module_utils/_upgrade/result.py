@@ -12,7 +12,7 @@ from typing import Any
 from .._core.finding import Finding
 from .._core.message import message
 from .._known_faults.results import result_parts
-from .quorum import Quorum
+from .etcd_quorum import Quorum
 from .types import (
     BAD,
     BLOCKED,

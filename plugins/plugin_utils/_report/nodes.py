@@ -24,8 +24,8 @@ from .drivers import (
     present_driver,
     unmanaged,
 )
-from .refused import refused_values
 from .steps import CONFIGURATION, result_steps, row_step
+from .wrong_values import refused_values
 
 # In the order in which the playbook site runs them.
 PARTS = ("driver", "mig", "cuda", "toolkit")

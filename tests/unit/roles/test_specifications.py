@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +17,39 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import REPOSITORY_KEYS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import types as cuda
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin import (
+    types as device_plugin,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin import vendor_types
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra import types as dra
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import types as driver
+from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter import types as exporter
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig import types as mig
+from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring import types as monitoring
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.cluster import (
+    CLUSTER,
+    OF_EACH_CLUSTER,
+    variables_of_cluster,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.parts import PARTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.plan import variables_of
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
     PLAYBOOK_VARIABLES,
 )
 
+REQUESTS = (
+    cuda.Request,
+    device_plugin.Request,
+    vendor_types.AmdRequest,
+    vendor_types.IntelRequest,
+    dra.Request,
+    driver.Request,
+    exporter.Request,
+    mig.Request,
+    monitoring.Request,
+)
 # The tasks that remove the repository, where it is not teardown.yml.
 TEARDOWNS = {"gpu_monitoring": "host_packages_absent.yml"}
 ROLES = sorted((Path(__file__).parents[3] / "roles").iterdir())
@@ -169,18 +199,75 @@ def read_by_tasks(role):
     return found
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_each_option_of_a_part_is_read_and_each_argument_can_be_set(name):
-    part, role = PARTS[name], ROLES[0].parent / (PARTS[name].role or name)
-    arguments = variables_of((name,)) - set(part.others)
+# The parts that a role makes, of a node and of a cluster.
+PARTS_OF = {role.name: [] for role in ROLES}
+for _name, _part in PARTS.items():
+    PARTS_OF[_part.role or _name].append((variables_of((_name,)), _part.others))
+for _name, _one in CLUSTER.items():
+    PARTS_OF[_name].append((variables_of_cluster(_name), (*_one.others, *OF_EACH_CLUSTER)))
+
+
+def test_each_option_is_read_and_each_argument_can_be_set(role):
+    planned = PARTS_OF[role.name]
     known = set(options(role))
-    nothing_reads = known - arguments - set(part.others) - read_by_tasks(role)
-    # A role with another name has options of more parts.
-    assert part.role or not nothing_reads, (
-        f"{sorted(nothing_reads)}: neither the plan nor a task of the role reads it. Next step: a "
-        f"field of the request in the package of {name} (types.py, options.py), or a task"
+    read = read_by_tasks(role).union(*(names for names, _others in planned))
+    assert known <= read, (
+        f"{sorted(known - read)}: neither the plan nor a task of the role reads it. Next step: a "
+        f"field of the request in the package of {role.name} (types.py, options.py), or a task"
     )
-    assert not arguments - known, (
+    arguments = {name for names, others in planned for name in names - set(others)}
+    assert arguments <= known, (
         f"{sorted(arguments - known)}: no variable of the role. Next step: {role.name}/meta/"
         "argument_specs.yml and defaults/main.yml, or internal in _plan/parts.py"
     )
+
+
+def attributes_of(package):
+    """Return what the code of a package reads of any object, by name."""
+    return {
+        node.attr
+        for path in package.glob("**/*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+    }
+
+
+@pytest.mark.parametrize("request_of", REQUESTS, ids=lambda one: one.__module__.split(".")[-2])
+def test_each_field_of_a_request_is_read(request_of):
+    """An option that only the spec and a check know has no effect."""
+    package = Path(sys.modules[request_of.__module__].__file__).parent
+    # A task of gpu_monitoring passes hold to package_set.
+    fields = {one.name for one in dataclasses.fields(request_of)} - {"hold"}
+    read = attributes_of(package)
+    assert fields <= read, (
+        f"{sorted(fields - read)}: no code of {package.name} reads this field of "
+        f"{request_of.__name__}. Next step: read it where the plan or the manifests are made, or "
+        "remove it from types.py, meta/argument_specs.yml and defaults/main.yml"
+    )
+
+
+# The role's word for what the plan decides, or reads from a file of the role.
+OTHER_DEFAULTS = ("nvidia_device_plugin_runtime_class", "gpu_monitoring_counters")
+
+
+@pytest.mark.parametrize("name", [*PARTS, *CLUSTER])
+def test_a_default_of_a_package_is_that_of_its_role(name):
+    """Such as the image and version of a device plugin: a plan without a node has no defaults.
+
+    ``test_every_default_is_specified_with_its_value`` compares the specs with defaults/main.yml.
+    """
+    role = (PARTS[name].role if name in PARTS else None) or name
+    arguments = PARTS[name].arguments if name in PARTS else CLUSTER[name].options
+    specified = options(ROLES[0].parent / role)
+    for option in dict(arguments):
+        variable, _dot, key = f"{role}_{REPOSITORY_KEYS.get(option, option)}".partition(".")
+        row = specified.get(variable, {})
+        row = row.get("options", {}).get(key, {}) if key else row
+        default = row.get("default")
+        if "default" not in row or variable in OTHER_DEFAULTS or "{{" in str(default):
+            continue
+        own = arguments[option].get("default")
+        assert (own or None) == (default or None), (
+            f"{variable}: {own!r} in types.py of the package, {default!r} in {role}/meta/"
+            "argument_specs.yml. Next step: change both, and defaults/main.yml of the role"
+        )

@@ -52,7 +52,6 @@ WISHES = {
         "max_unavailable": "25%",
         "annotations": {"example.com/owner": "team"},
         "namespace": "gpus",
-        "kubelet_directory": "/var/lib/k0s/kubelet",
     },
     "no tolerations": {"tolerations": []},
     "one config": {"configs": {"default": SLICING}},

@@ -52,14 +52,76 @@ OF_THE_CONTROLLER = (
 COMMON = ("diff", "code", "cause", "evidence", "next_step")
 
 
+def without_form(form, value, path=""):
+    """Return the paths of keys that a value has and its form does not."""
+    form = form[0] if isinstance(form, tuple) else form
+    if isinstance(form, list) and isinstance(value, list):
+        return {found for one in value for found in without_form(form[0], one, f"{path}[]")}
+    if not isinstance(form, dict) or not isinstance(value, dict):
+        return set()
+    if "*" in form:
+        each = value.values()
+        return {found for one in each for found in without_form(form["*"], one, f"{path}.*")}
+    known = {name.rstrip("?"): one for name, one in form.items()}
+    found = {f"{path}.{name}" for name in value if name not in known}
+    for name in value.keys() & known.keys():
+        found |= without_form(known[name], value[name], f"{path}.{name}")
+    return found
+
+
+def check_keys(facts):
+    new = sorted(without_form(dict(_forms_facts_data.GPU_NODE), facts))
+    assert not new, (
+        f"gpu_node{new[0]} has no form. Next step: its form in plugins/plugin_utils/"
+        "_forms_facts_data.py, and its description in RETURN of plugins/modules/gpu_node_facts.py"
+    )
+
+
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_facts_of_every_machine_have_the_form(tmp_path, name):
     reader = NodeReader(str(make_machine(tmp_path, MACHINES[name])))
-    assert facts_fault(gather(reader, RuntimePaths())) == ""
+    facts = gather(reader, RuntimePaths())
+    assert facts_fault(facts) == ""
+    check_keys(facts)
+
+
+def keys_of(form):
+    """Return the names of the keys that a form has at any depth."""
+    if isinstance(form, (tuple, list)):
+        return keys_of(form[0])
+    if not isinstance(form, dict):
+        return set()
+    names = {name.rstrip("?") for name in form} - {"*"}
+    return names.union(*(keys_of(one) for one in form.values()))
+
+
+def test_each_key_of_a_fact_is_documented():
+    """In its description, or in its sample."""
+    returned = yaml.safe_load(importlib.import_module(f"{MODULES}.gpu_node_facts").RETURN)
+    contains = returned["ansible_facts"]["contains"]["gpu_node"]["contains"]
+    missing = {
+        f"{name}: {key}"
+        for name, form in _forms_facts_data.GPU_NODE.items()
+        for key in keys_of(form) - set(re.findall(r"\w+", str(contains[name])))
+    }
+    assert missing == set(), (
+        f"RETURN of plugins/modules/gpu_node_facts.py does not name {sorted(missing)}. Next step: "
+        "describe each, or show it in the sample"
+    )
+
+
+def test_a_new_fact_without_a_form_is_found():
+    facts = {**node(), "new": 1}
+    facts["gpus"] = [{**facts["gpus"][0], "colour": "green"}]
+    found = without_form(dict(_forms_facts_data.GPU_NODE), facts)
+    assert found == {".new", ".gpus[].colour"}
 
 
 def test_other_good_facts_have_the_form(tmp_path):
     partitioned = MigNode(tmp_path, card(0, "20b2"), card(1, "20b2")).facts()
+    for device in partitioned["nvml"]["devices"]:
+        # with_licences moves it to the GPU.
+        del device["licence"]
     hung = node(driver_hang={"program": "nvidia-smi", "pid": 1, "seconds": 60.0, "state": "D",
                              "wchan": None, "left": True})  # fmt: skip
     streams = node(driver__streams={"nvidia-driver": "580-open"}, os__archive=None)
@@ -68,6 +130,7 @@ def test_other_good_facts_have_the_form(tmp_path):
         fleet.facts(1),
     ):  # fmt: skip
         assert facts_fault(facts) == ""
+        check_keys(facts)
     more = {**node(), "of a later release": {"deep": [1, {"x": None}]}}
     assert facts_fault(more) == ""
 

@@ -12,6 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.etcd_quorum import (
+    Quorum,
+    find_quorum,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import (
     amount,
     read_request,
@@ -22,10 +26,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import
     has_work,
     out_elsewhere,
     plan_upgrade,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.quorum import (
-    Quorum,
-    find_quorum,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
     LEVELS,

@@ -10,12 +10,12 @@ import json
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.etcd_quorum import Quorum
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import (
     calls_for_rollback,
     judge,
     judge_restored,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.quorum import Quorum
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import (
     not_saved,
     plan_rows,

@@ -62,7 +62,7 @@ PRESENT = (
 )
 REQUESTS = (
     *("-", "580", "595", "535", "open", "proprietary", "nvidia", "distro", "dkms", "absent"),
-    *("595.58.03", "620", "625", "580 replace", "replace distro", "run=580.126.09 dkms replace"),
+    *("595.58.03", "620", "999", "580 replace", "replace distro", "run=580.126.09 dkms replace"),
     *("previous", "absent replace", "hold=false 580", "compute_only=true"),
 )
 
@@ -1158,8 +1158,8 @@ def test_support_ends():
 
 
 def test_a_new_branch_needs_no_release():
-    plan = plan_of("T4", "d13", branches={"625": {"kind": "ltsb", "end": "2030-06-30"}})
-    assert (plan.branch, plan.kernel_module, plan.source) == ("625", "open", "nvidia")
+    plan = plan_of("T4", "d13", branches={"999": {"kind": "ltsb", "end": "2030-06-30"}})
+    assert (plan.branch, plan.kernel_module, plan.source) == ("999", "open", "nvidia")
     plan = plan_of("NEW", "u24", gpus={"3a00": {"first": 615, "last": 615}})
     assert plan.branch == "615" and not plan.warnings
     row = {"branches": ["550"], "components": ["contrib"]}
