@@ -35,6 +35,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import (
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._connection import FLEET, connected
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
     HostValues,
+    foreign_keys,
     missing_runfiles,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refusal
@@ -191,9 +192,10 @@ class ActionModule(ActionBase):
         node = facts(variables) or {}
         try:
             planned = plan_node(node, values, parts, self._run(host, variables), earlier, wrong)
-            host_values = HostValues((), {}, variables.get("inventory_dir"))
-            for part, missing in missing_runfiles(planned, host_values, self._search).items():
-                planned[part] = PARTS[part].refused(missing)
+            host_values = HostValues((), values, variables.get("inventory_dir"))
+            for find in (missing_runfiles, foreign_keys):
+                for part, found in find(planned, host_values, self._search).items():
+                    planned[part] = PARTS[part].refused(found)
             return planned
         except OTHER_FORM as fault:
             # One host costs itself only.

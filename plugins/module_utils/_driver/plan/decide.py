@@ -280,7 +280,10 @@ def _serves_all_gpus(inputs: DecisionInput) -> bool:
 
 def _check_guest(inputs: DecisionInput, runfile: Mapping[str, Any] | None) -> None:
     guest = next((gpu for gpu in inputs.gpus if gpu.guest), None)
-    if guest is None or runfile:
+    if guest is None:
+        return
+    wrong = vgpu.misfit(inputs, runfile["version"]) if runfile else ""
+    if runfile and not wrong:
         return
     host = rules.host_branch(inputs.gpus)
     if guest.host_version:
@@ -291,7 +294,7 @@ def _check_guest(inputs: DecisionInput, runfile: Mapping[str, Any] | None) -> No
         which = "of the host's branch"
     arch = inputs.system.arch or "x86_64"
     name = f"NVIDIA-Linux-{arch}-{guest.host_version or '<version>'}-grid.run"
-    why = vgpu.misfit(inputs, inputs.installed.version) if inputs.installed else ""
+    why = wrong or (vgpu.misfit(inputs, inputs.installed.version) if inputs.installed else "")
     raise Refusal(
         f"{guest.name} is a virtual GPU (vGPU) of this guest: {seen}. "
         f"{why or 'No data-centre driver works in a vGPU guest.'}",
