@@ -16,7 +16,6 @@ Object = Mapping[str, Any]
 Result = dict[str, Any]
 
 
-
 def drained(result: Object, cordon: Object, findings: Sequence[Object]) -> Result:
     """Return the result after the drain.
 

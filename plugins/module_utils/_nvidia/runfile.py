@@ -105,8 +105,8 @@ def check_driver(place: str, *, arch: str | None = None, guest: bool | None = No
     _check_kind(
         runfile,
         "Give NVIDIA's installer NVIDIA-Linux-<architecture>-<version>.run, in a vGPU guest with "
-        "-grid in its name; the same download of NVIDIA has both. A driver that you install from "
-        "the package manually is kept while it is loaded and serves the node's GPUs.",
+        "-grid in its name. A driver that you install from a package manually is kept while it is "
+        "loaded and serves the node's GPUs.",
     )
     if runfile.kind == CUDA:
         raise InputError(

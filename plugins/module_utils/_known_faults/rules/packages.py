@@ -245,9 +245,9 @@ PACKAGES = (
         r"|File '(?:[^'\n]{0,300}/)?(?P<file>[^'/\n]{1,200}\.rpm)' not found on medium"
         r"|Failed to fetch \S{1,300}/(?P<deb>[^/\s]{1,200}\.deb) {1,4}404\b",
         "apt, dnf, zypper",
-        "The index of a repository has {rpm}{file}{deb}, and its server has no such file (404): the "
-        "mirror has the index of one state and the packages of another, or the node's copy of the "
-        "index is an old one.",
+        "The index of a repository has {rpm}{file}{deb}, and its server has no such file (404): "
+        "the mirror has the index of one state and the packages of another, or the node's copy of "
+        "the index is an old one.",
         "Read the index again on the node (apt-get update; dnf clean metadata; zypper refresh "
         "--force), then run again. If it remains, fill the mirror again, with all versions that "
         "the index has (dnf reposync without --newest-only), or ask for a version that it has.",

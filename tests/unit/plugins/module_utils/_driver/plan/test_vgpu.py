@@ -122,9 +122,7 @@ def test_a_package_is_no_runfile(version):
 def test_a_driver_that_was_installed_from_a_package_manually_is_kept():
     """As the guide says: the role installs no such package, and keeps a loaded driver that fits."""
     given = facts("A10v", "u24", "nvidia 535.161.08 proprietary")
-    given["gpus"][0]["vgpu"].update(
-        host_driver_version="535.129.03", host_driver_branch="r535_00"
-    )
+    given["gpus"][0]["vgpu"].update(host_driver_version="535.129.03", host_driver_branch="r535_00")
     given["driver"].update(source=None, packages={})
     plan = plan_driver(given, *read_options(request("-")))
     assert (plan.action, plan.version) == ("none", "535.161.08")
