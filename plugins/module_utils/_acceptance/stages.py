@@ -24,7 +24,7 @@ def drained(result: Object, cordon: Object, findings: Sequence[Object]) -> Resul
     """
     bad = UNREACHABLE if cordon.get("lost_connection") else BLOCKED
     outcome, held = bad if findings else "", "nodes" in cordon
-    row = next(iter((cordon.get("nodes") or {}).values()), {})
+    row: Object = next(iter((cordon.get("nodes") or {}).values()), {})
     # The module of hosts without Kubernetes has this key, that of nodes has not.
     run = row.get("held_by") or "" if "slurm_node" in row else ""
     return {
