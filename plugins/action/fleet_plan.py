@@ -35,6 +35,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._plan.types import (
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._connection import FLEET, connected
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
     HostValues,
+    foreign_keys,
     wrong_runfiles,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fact_names import refusal
@@ -195,8 +196,11 @@ class ActionModule(ActionBase):
         node = facts(variables) or {}
         try:
             planned = plan_node(node, values, parts, self._run(host, variables), earlier, wrong)
-            host_values = HostValues((), {}, variables.get("inventory_dir"))
-            unusable = wrong_runfiles(planned, host_values, self._search, self._digests)
+            host_values = HostValues((), values, variables.get("inventory_dir"))
+            unusable = {
+                **wrong_runfiles(planned, host_values, self._search, self._digests),
+                **foreign_keys(planned, host_values, self._search),
+            }
             for part, error in unusable.items():
                 planned[part] = PARTS[part].refused(error)
             return planned

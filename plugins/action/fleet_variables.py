@@ -24,6 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths im
     HostValues,
     OUTPUTS,
     check_outputs,
+    doubtful_inputs,
     find_outputs,
     wrong_hooks,
     wrong_inputs,
@@ -121,8 +122,10 @@ class ActionModule(ControllerAction):
             *most, last = map(str, nothing_reads)
             result["warnings"] = [*most, f"{last} {_NEXT_STEP}"]
         lonely = without_cluster(names) if options["plans_cluster"] and not connections else ""
-        if lonely:
-            result["warnings"] = [*result.get("warnings", ()), lonely]
+        doubtful = doubtful_inputs(read, hosts.search) if options["reads"] else []
+        warnings = [*result.get("warnings", ()), *([lonely] if lonely else []), *doubtful]
+        if warnings:
+            result["warnings"] = warnings
         if texts:
             return {**result, "failed": True, "msg": "\n".join(["No node was touched.", *texts])}
         return {

@@ -49,6 +49,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_optio
     with_internal,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vgpu_licence import (
+    token_fault,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import (
     STOPPED,
     run_in_background,
@@ -95,13 +98,15 @@ class ActionModule(PhasedAction):
             # The module's alias; with both, the module warns.
             options["licence"] = options.pop("license")
         internal = {
-            "_token": self._token(options, task_vars),
+            "_token": self._token(options, task_vars, result),
             # Run ID; lets the node detect that another run has taken over.
             "_run": uuid.uuid4().hex,
         }
         _DriverChange(self, options, internal, task_vars, result).do()
 
-    def _token(self, options: dict[str, Any], task_vars: dict[str, Any]) -> str:
+    def _token(
+        self, options: dict[str, Any], task_vars: dict[str, Any], result: dict[str, Any]
+    ) -> str:
         """Return the licence token from the controller in base64; empty without one."""
         licence = options.get("licence")
         path = licence.get("token_path") if isinstance(licence, dict) else None
@@ -121,6 +126,9 @@ class ActionModule(PhasedAction):
                 f"licence.token_path: {path} is empty; nothing was changed. Next step: download "
                 "the client configuration token again."
             )
+        fault = token_fault(f"licence.token_path: {path}", token)
+        if fault:
+            result.setdefault("warnings", []).append(fault)
         return base64.b64encode(token).decode()
 
 

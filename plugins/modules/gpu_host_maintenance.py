@@ -38,7 +38,9 @@ options:
       - V(cordoned) records the maintenance, and keeps new jobs of Slurm off the host. Without Slurm
         nothing keeps users from starting new work.
       - V(drained) also waits for what uses the host, and stops containers.
-      - V(released) releases a host that this run holds. Another one is not changed.
+      - V(released) releases a host that this run holds. If another run holds it, the task fails
+        with the name of that run, and the host is not changed. A host that no run holds is
+        released already.
     type: str
     choices: [cordoned, drained, released]
     required: true

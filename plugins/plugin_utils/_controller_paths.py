@@ -21,11 +21,17 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.openpgp imp
     MAX_SIZE,
     read_keys,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vgpu_licence import (
+    token_fault,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum import (
     MOST_TEXT,
     checksum_from_text,
     file_name,
     parse_checksum,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.plan import (
+    check_fingerprints,
 )
 
 from ._files import FORMS, check_file, check_report
@@ -49,6 +55,7 @@ _REPOSITORIES = (
     "nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit", "amd_driver",
     "amd_container_toolkit", "gpu_monitoring",
 )  # fmt: skip
+_KEY_FILE = ".key_file"
 # How a file begins that ansible-vault encrypted.
 _VAULT = b"$ANSIBLE_VAULT"
 # Their default.
@@ -142,18 +149,27 @@ def _missing(option: str, path: str, host: HostValues, search: Search) -> list[I
     return []
 
 
-def _unusable(option: str, path: str, host: HostValues, search: Search) -> list[InputError]:
-    """Return what is wrong with the content of a token or a key; its text is never shown."""
+def _content(option: str, path: str, host: HostValues, search: Search) -> bytes | None:
+    """Return the bytes of a token or a key; None where they cannot be judged here.
+
+    A file that is missing is named elsewhere; one that cannot be read, where it is used. One that
+    ansible-vault encrypted is decrypted there, too.
+    """
     try:
         found = find_file(option, path, {"inventory_dir": host.inventory_dir}, search)
         with open(found, "rb") as handle:
             data = handle.read(MAX_SIZE + 1)
     except (InputError, OSError):
-        # A file that is missing is told above; one that cannot be read, where it is used.
+        return None
+    return None if data.startswith(_VAULT) else data
+
+
+def _unusable(option: str, path: str, host: HostValues, search: Search) -> list[InputError]:
+    """Return what is wrong with the content of a token or a key; its text is never shown."""
+    data = _content(option, path, host, search)
+    if data is None:
         return []
-    if data.startswith(_VAULT):
-        return []
-    if not option.endswith(".key_file"):
+    if not option.endswith(_KEY_FILE):
         step = "Download the client configuration token again, and put it there."
         return [] if data.strip() else [InputError(f"{option}: {path} is empty.", next_step=step)]
     try:
@@ -167,6 +183,43 @@ def _unusable(option: str, path: str, host: HostValues, search: Search) -> list[
             )
         ]
     return []
+
+
+def doubtful_inputs(hosts: Iterable[HostValues], search: Search) -> list[str]:
+    """Return warnings about files that the hosts' variables name, each once."""
+    texts: dict[str, None] = {}
+    for host in hosts:
+        for _role, option, path in _inputs(host.values):
+            data = None if option.endswith(_KEY_FILE) else _content(option, path, host, search)
+            text = token_fault(f"{option}: {path}", data) if data and data.strip() else ""
+            texts.update({text: None} if text else {})
+    return list(texts)
+
+
+def foreign_keys(
+    plans: Mapping[str, Mapping[str, Any]], host: HostValues, search: Search
+) -> dict[str, InputError]:
+    """Return the parts whose plan adds a repository with a key that is not the expected one.
+
+    Which one is expected depends on the node's distribution, so that this is known with its plan.
+
+    :param plans: by the name of the role.
+    """
+    found: dict[str, InputError] = {}
+    for part, plan in plans.items():
+        settings, repository = host.values.get(f"{part}_repository"), plan.get("repository") or {}
+        path = settings.get("key_file") if isinstance(settings, Mapping) else None
+        if not path or repository.get("keyring") or not repository.get("key_fingerprints"):
+            continue
+        option = f"{part}_repository{_KEY_FILE}"
+        data = _content(option, str(path), host, search)
+        try:
+            if data is not None:
+                cause = f"{option}: {path} is not the key of the repository that is expected."
+                check_fingerprints(read_keys(data), repository["key_fingerprints"], cause)
+        except InputError as error:
+            found[part] = error
+    return found
 
 
 def wrong_inputs(host: HostValues, search: Search) -> list[Wrong]:

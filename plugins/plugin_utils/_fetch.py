@@ -218,7 +218,7 @@ class _Fetch:
                 f"The runfile {path} cannot be read on the controller.", evidence=str(error)
             ) from error
         if seen != wanted:
-            raise _wrong(path, wanted, seen, "Nothing was copied to the node.")
+            raise _wrong(path, wanted, seen, "The file was not copied to the node.")
 
     def _verify_remote(self, path: str, wanted: str) -> None:
         seen = self._sha256_on_node(path)

@@ -225,7 +225,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "intel_device_plugin": ("Intel device plugin", True),
     "gpu_monitoring": ("monitoring", False),
     "gpu_verify": ("verify", False),
-    "gpu_upgrade": ("upgrade", True),
+    "gpu_upgrade": ("upgrade", False),
     "gpu_acceptance": ("acceptance", False),
     "gpu_diagnose": ("diagnose", False),
     "gpu_report": ("report", False),

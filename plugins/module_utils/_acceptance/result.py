@@ -40,6 +40,11 @@ _KEPT = (
     "the node remains drained. Next step: repair it and run accept again, which releases it if "
     "it passes; gpu_acceptance_required: true releases it with its taint"
 )
+_KEPT_HOST = (
+    "the host remains drained. Next step: repair it and run accept again, which releases it if it "
+    "passes. To release it without a repair: ansible {host} -b -m "
+    "kubegpu.nodes.gpu_host_maintenance -a 'name={host} state=released run={run}'"
+)
 
 
 def judge(
@@ -196,6 +201,7 @@ def report(
             "missing": plan["missing"],
             "values": result.get("values") or {},
             "kept": bool(result.get("held")) and not result.get("released"),
+            "host_run": str(result.get("host_run") or ""),
             "findings": [
                 *(result.get("findings") or plan["findings"]),
                 *map(to_json, twins.get(name, ())),
@@ -241,10 +247,15 @@ def rows(data: Object) -> list[dict[str, Any]]:
                 note(finding) for finding in one["findings"] if finding.get("severity") != "info"
             ]
             + (_lacks(one) if one["outcome"] in (PASSED, FAILED) else [])
-            + ([_KEPT] if one["kept"] else []),
+            + ([_kept(name, one)] if one["kept"] else []),
         }
         for name, one in data["hosts"].items()
     ]
+
+
+def _kept(name: str, one: Object) -> str:
+    run = one.get("host_run")
+    return _KEPT_HOST.format(host=name, run=run) if run else _KEPT
 
 
 def _lacks(one: Object) -> list[str]:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._known_faults.codes import HELD_BY_OTHER
 from .types import BLOCKED, FAILED, NOTHING, UNREACHABLE
 
 Object = Mapping[str, Any]
 Result = dict[str, Any]
-
-# A node that this run did not take may be held by another run.
-_NOT_OURS = frozenset({"held_by_other", "host_held_by_other"})
 
 
 def drained(result: Object, cordon: Object, findings: Sequence[Object]) -> Result:
@@ -26,7 +24,12 @@ def drained(result: Object, cordon: Object, findings: Sequence[Object]) -> Resul
     """
     bad = UNREACHABLE if cordon.get("lost_connection") else BLOCKED
     outcome, held = bad if findings else "", "nodes" in cordon
-    return {**result, "outcome": outcome, "held": held, "findings": list(findings)}
+    row: Object = next(iter((cordon.get("nodes") or {}).values()), {})
+    # The module of hosts without Kubernetes has this key, that of nodes has not.
+    run = row.get("held_by") or "" if "slurm_node" in row else ""
+    return {
+        **result, "outcome": outcome, "held": held, "host_run": run, "findings": list(findings),
+    }  # fmt: skip
 
 
 def released(result: Object | None, findings: Sequence[Object], plan: Object) -> Result:
@@ -37,7 +40,8 @@ def released(result: Object | None, findings: Sequence[Object], plan: Object) ->
     """
     known = {"outcome": "", "held": True, "findings": [], **(result or {})}
     ours = plan["action"] != NOTHING and known["outcome"] != BLOCKED
-    wrong = [one for one in findings if ours or one.get("code") not in _NOT_OURS]
+    # A node that this run did not take may be held by another run.
+    wrong = [one for one in findings if ours or one.get("code") not in HELD_BY_OTHER]
     if not wrong:
         return {**known, "released": True}
     noted = [*known["findings"], *wrong]

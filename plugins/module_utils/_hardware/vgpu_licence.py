@@ -13,6 +13,8 @@ read 2026-11-27; a restricted guest was not tried on hardware.
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -29,9 +31,38 @@ _GUEST = "vgpu"
 _NVML_GUEST = 2
 _NVML_VALID = 2
 _NVML_PERMANENT = 4
+_TOKEN = re.compile(rb"(?P<header>[\w-]+)\.[\w-]+\.[\w-]+\Z", re.ASCII)
 _EXPIRY = re.compile(
     r"Expiry:\s*(\d{4})-(\d{1,2})-(\d{1,2})\s+(\d{1,2}):(\d{1,2}):(\d{1,2})", re.IGNORECASE
 )
+
+
+def token_fault(place: str, data: bytes) -> str:
+    """Return that a file has not the form of a client configuration token; empty if it has.
+
+    NVIDIA does not document the form: a token is a signed JSON Web Token (RFC 7519) by public
+    implementations of its server (the endpoint ``client-token`` of FastAPI-DLS) and by what
+    nvidia-gridd logs of a wrong one, read 2026-11-28. It is therefore a warning, no refusal.
+
+    :param place: the file, for the message; its text is never shown.
+    """
+    match = _TOKEN.match(data.strip())
+    if match and _is_header(match["header"]):
+        return ""
+    return (
+        f"{place} has not the form of a client configuration token, which is a JSON Web Token "
+        "(three parts of base64url with dots in between): with another file nvidia-gridd gets no "
+        "licence. Next step: download the client configuration token (not the instance token) "
+        "from the licence portal or your DLS, and put that file there."
+    )
+
+
+def _is_header(text: bytes) -> bool:
+    try:
+        header = json.loads(base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4)))
+    except ValueError:
+        return False
+    return isinstance(header, dict) and "alg" in header
 
 
 def read_licence(

@@ -124,11 +124,7 @@ class HostMaintenance:
             self._fail(error)
         obstacle = find_obstacle(self._request, self._record, self._slurm)
         if obstacle is not None:
-            if self._request.state == RELEASED:
-                # It is held by somebody else.
-                self._node.warn(f"{obstacle.cause} It is left as it is.")
-            else:
-                self._findings.append(obstacle)
+            self._findings.append(obstacle)
         elif self._request.state == RELEASED:
             self._release()
         elif self._request.state == DRAINED:

@@ -23,3 +23,5 @@ OTHER_KERNEL = "module_for_other_kernel"
 NOT_LOADABLE = "modules_cannot_be_loaded_here"
 MISSING = "module_missing"
 UNKNOWN = "unknown"
+#: A node of a cluster, or a host without Kubernetes, that another run holds in maintenance.
+HELD_BY_OTHER = frozenset({"held_by_other", "host_held_by_other"})

@@ -34,12 +34,14 @@ _MISMATCH_VERSIONS = re.compile(
 
 VGPU_UNLICENSED = "vgpu_unlicensed"
 #: What to read where a guest gets no licence.
-LICENCE_STEP = (
-    "Check journalctl --unit nvidia-gridd. Check the token in /etc/nvidia/ClientConfigToken (or, "
-    "with a legacy licence server, ServerAddress) and FeatureType in /etc/nvidia/gridd.conf, the "
-    "node's clock (timedatectl), and that the licence server is reachable from the node and has a "
-    "licence left. The role nvidia_driver writes both files (nvidia_driver_licence)."
+LICENCE_FILES = (
+    "Check the token in /etc/nvidia/ClientConfigToken (or, with a legacy licence server, "
+    "ServerAddress) and FeatureType in /etc/nvidia/gridd.conf, the node's clock (timedatectl), and "
+    "that the licence server is reachable from the node and has a licence left. The role "
+    "nvidia_driver writes both files (nvidia_driver_licence)."
 )
+#: The same where nothing of the journal was read yet.
+LICENCE_STEP = f"Check journalctl --unit nvidia-gridd. {LICENCE_FILES}"
 #: How to get the driver that fits the host's.
 GUEST_DRIVER_STEP = (
     "Run kubegpu.nodes.plan for this node: it names the host's driver. Install the GRID guest "

@@ -39,7 +39,7 @@ _KINDS = tuple(
             r"\bNVRM\b|\bamdgpu\b|\bi915\b|^\[ *\d{1,9}\.\d{6}\]|\bkernel: ",
             "the kernel's log of the whole boot (journalctl -k -b)",
         ),
-        (r"\bnvidia-smi\b", "the whole output of nvidia-smi -q"),
+        (r"\bnvidia-smi\b|\bLicense Status\b", "the whole output of nvidia-smi -q"),
     )
 )
 

@@ -46,7 +46,7 @@ _DNF = (
     r"\bError: (?=$|Failed to d|Unable to find|Problem|Error downloading|Transaction|GPG|Status"
     r"|This command|Cannot (?:d|retr|find|prepare)|Package|Module|Conflict|Repository|No "
     r"|Nothing|Curl|Cache|rpmdb|Subprocess|You need)"
-    r"|Errors during downloading|\bProbl.{1,2}me?s?(?: \d+)?: |\[MIRROR\]|^>>> "
+    r"|Errors? (?:during )?downloading|\bProbl.{1,2}me?s?(?: \d+)?: |\[(?:MIRROR|FAILED)\]|^>>> "
     r"|\[Errno (?:14|256)\]"
     r"|\bStatus code: \d|\bCurl error|\bDepsolve Error|^\s*error: |\bscriptlet"
     r"|\bFailed to (?:download (?:metadata|packages)|resolve the transaction|synchronize cache"

@@ -48,6 +48,8 @@ _CUDA_NAME = re.compile(
     rf"^cuda_(?P<cuda>\d+\.\d+\.\d+)(?:_(?P<version>{_VERSION}))?_linux"
     r"(?:_(?P<arch>sbsa|ppc64le))?\.run$"
 )
+# What else is downloaded for a driver or for CUDA. A runfile that was renamed has none of these.
+_NO_RUNFILE = (".deb", ".rpm", ".zip", ".tar", ".gz", ".xz", ".tgz", ".iso", ".exe")
 _ARCHITECTURES = {"sbsa": "aarch64", "arm64": "aarch64", "amd64": "x86_64"}
 
 
@@ -100,6 +102,12 @@ def check_driver(place: str, *, arch: str | None = None, guest: bool | None = No
     :raises InputError: the file is not for this node.
     """
     runfile = parse_name(place)
+    _check_kind(
+        runfile,
+        "Give NVIDIA's installer NVIDIA-Linux-<architecture>-<version>.run, in a vGPU guest with "
+        "-grid in its name. A driver that you install from a package manually is kept while it is "
+        "loaded and serves the node's GPUs.",
+    )
     if runfile.kind == CUDA:
         raise InputError(
             f"{runfile.name} is the installer of the CUDA toolkit {runfile.cuda}, not of a driver.",
@@ -136,6 +144,7 @@ def check_cuda(place: str, *, arch: str | None = None) -> Runfile:
     :raises InputError: it is not CUDA's installer for this architecture.
     """
     runfile = parse_name(place)
+    _check_kind(runfile, "Give cuda_<version>_<driver>_linux.run, or cuda_<version>_linux.run.")
     if runfile.kind == DRIVER:
         raise InputError(
             f"{runfile.name} is the installer of a driver, not of the CUDA toolkit.",
@@ -144,6 +153,11 @@ def check_cuda(place: str, *, arch: str | None = None) -> Runfile:
         )
     _check_architecture(runfile, arch)
     return runfile
+
+
+def _check_kind(runfile: Runfile, step: str) -> None:
+    if runfile.name.lower().endswith(_NO_RUNFILE):
+        raise InputError(f"{runfile.name} is not a runfile (.run).", next_step=step)
 
 
 def _check_architecture(runfile: Runfile, arch: str | None) -> None:

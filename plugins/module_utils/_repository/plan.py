@@ -66,19 +66,30 @@ def check(request: Request) -> Keys:
         )
     if request.keyring:
         return _check_keyring(request)
-    accepted = _accepted(request.key_fingerprints)
     keys = read_keys(request.key.encode("utf-8", "surrogateescape"))
+    check_fingerprints(
+        keys,
+        request.key_fingerprints,
+        "The repository's key is not the expected one; nothing was written.",
+    )
+    return keys
+
+
+def check_fingerprints(keys: Keys, wanted: Sequence[str], cause: str) -> None:
+    """Check that all keys of a file are expected: the owner of each of them can sign.
+
+    :raises InputError: one is not; it says ``cause``.
+    """
+    accepted = _accepted(wanted)
     seen = keys.fingerprints
-    foreign = [text for text in seen if text not in accepted]
-    if foreign:
+    if any(text not in accepted for text in seen):
         raise InputError(
-            "The repository's key is not the expected one; nothing was written.",
+            cause,
             evidence=f"expected {', '.join(accepted)}; the key file holds {', '.join(seen)}",
             next_step="If the publisher has a new key, compare its fingerprint with what they "
             "publish elsewhere and add it to key_fingerprints. Otherwise distrust the place "
             "that the key was read from.",
         )
-    return keys
 
 
 def _check_keyring(request: Request) -> Keys:

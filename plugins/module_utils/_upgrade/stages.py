@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from .._known_faults.codes import HELD_BY_OTHER
 from .gate import GATES, judge
 from .result import problem, taken
 from .types import BLOCKED, FAILED, UNREACHABLE
@@ -111,6 +112,11 @@ def released(result: Object, answer: Object, host: str) -> Result:
     if row.get("ok"):
         return dict(result)
     wrong = row["findings"] if "findings" in row else [problem(answer)]
+    if result["outcome"] == BLOCKED:
+        # The node is blocked because another run holds it.
+        wrong = [one for one in wrong if one.get("code") not in HELD_BY_OTHER]
+        if not wrong:
+            return dict(result)
     return {**result, "outcome": FAILED, "findings": [*result["findings"], *wrong]}
 
 

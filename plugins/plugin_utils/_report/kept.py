@@ -18,7 +18,7 @@ _RUNTIMES = {
     "docker": ("runtimes", "default_runtime"),
     "crio": ("runtimes", "default_runtime"),
 }
-_BEFORE = "what its row shows was read before that, and the node was changed or lost since"
+_BEFORE = "its row shows what was read before; the run may have changed the node since"
 
 
 def kept_row(

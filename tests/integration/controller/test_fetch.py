@@ -315,7 +315,7 @@ def test_from_the_controller(site):
         {"path": "gone.run", "checksum": SHA256},
         {**runfile, "checksum": "/no/where"},
     )
-    assert f"found {SHA256}" in wrong["msg"] and "Nothing was copied" in wrong["msg"]
+    assert f"found {SHA256}" in wrong["msg"] and "was not copied to the node" in wrong["msg"]
     assert wrong["asked"] == ["stat"]
     assert (first["changed"], site.target.read_bytes()) == (True, CONTENT)
     assert (mode(site.target), mode(site.target.parent)) == ("0o700", "0o700")

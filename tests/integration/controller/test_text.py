@@ -55,7 +55,11 @@ def test_a_text_that_cannot_be_explained_says_why(nodes, log, tmp_path):
     nothing.write_text("all is well\n", encoding="utf-8")
     run = explained(nodes, str(nothing))
     assert run.status == 0
-    assert "nothing.txt has no message that this collection knows. Next step: " in run.screen
+    assert (
+        "nothing.txt shows no fault that this collection knows. If something fails nevertheless: "
+        in run.screen
+    )
+    assert "Severity" not in run.screen
     assert "give the whole output of the program that failed" in run.screen
     assert "journalctl" not in run.screen and "kubectl" not in run.screen
 

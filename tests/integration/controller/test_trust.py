@@ -13,6 +13,7 @@ import os
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.openpgp import read_keys
 from tests.integration.controller.hostile_nodes import Hostile
 from tests.unit.fixtures.keys import ED25519
 from tests.unit.fixtures.node_facts import node
@@ -260,10 +261,12 @@ def test_check_mode_writes_nothing(nodes, playbook):
 def test_a_relative_path_of_a_person_begins_at_the_inventory(nodes):
     (nodes.folder / "inventory" / "files").mkdir(parents=True)
     (nodes.folder / "inventory" / "files" / "key.asc").write_bytes(ED25519)
-    found = {"nvidia_driver_repository": {"key_file": "files/key.asc"}}
+    foreign = {"key_file": "files/key.asc"}
+    expected = {**foreign, "key_fingerprints": list(read_keys(ED25519).fingerprints)}
     runfile = "NVIDIA-Linux-x86_64-580.126.09.run"
     for name, own in {
-        "good": found,
+        "good": {"nvidia_driver_repository": expected},
+        "foreign": {"nvidia_driver_repository": foreign},
         "bad": {"nvidia_driver_licence": {"token_path": "files/token.tok"}},
         "worse": {
             "nvidia_driver_runfile": {"path": f"files/{runfile}", "checksum": "sha256:" + "1" * 64},
@@ -277,6 +280,8 @@ def test_a_relative_path_of_a_person_begins_at_the_inventory(nodes):
         row["node"]: row for row in json.loads((nodes.folder / "kubegpu-plan.json").read_text())
     }
     assert rows["good"]["action"] == "change"
+    assert rows["foreign"]["action"] == "refuse"
+    assert "nvidia_driver_repository.key_file: files/key.asc is not the key" in run.words()
     # A node that has the version of a runfile needs no file: that is known once it was read.
     for name, option, file, said in (
         ("bad", "nvidia_driver_licence.token_path", "token.tok", run.words()),

@@ -51,6 +51,14 @@ def states(run, host):
     ]
 
 
+def test_a_wrong_value_is_refused_before_anything_is_planned(hosts):
+    run, _report = upgrade(hosts, "--check", gpu_upgrade_batch=0)
+    assert run.status != 0
+    assert "gpu_upgrade_batch" in run.words() and "a number of nodes from 1 on" in run.words()
+    assert "Finalization of task args" not in run.screen
+    assert not any(states(run, name) for name in HOSTS)
+
+
 def test_a_trial_a_run_and_nothing_left(hosts):
     run, report = upgrade(hosts, "--check")
     assert run.status == 0, run.screen

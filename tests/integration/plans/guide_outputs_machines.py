@@ -30,7 +30,10 @@ CONTAINERD = {"/usr/bin/containerd": "", "/etc/containerd/config.toml": "version
 NOUVEAU = {"/sys/module/nouveau/refcnt": "1\n"}
 GRID = "files/NVIDIA-Linux-x86_64-535.129.03-grid.run"
 TOKEN = "files/client_configuration_token.tok"
-KEYS = ("files/cuda.asc", "files/libnvidia-container.asc")
+OTHER_GRID = "files/NVIDIA-Linux-x86_64-550.90.07-grid.run"
+KEYS = (
+    "files/cuda.asc", "files/cuda-deb.asc", "files/cuda-rpm.asc", "files/libnvidia-container.asc",
+)  # fmt: skip
 TOOLKIT = (
     "nvidia-container-toolkit", "nvidia-container-toolkit-base", "libnvidia-container-tools",
     "libnvidia-container1",
@@ -95,6 +98,15 @@ BARE_AMD = replace(
 PREVIOUS = {"nvidia_driver_version": "previous"}
 NO_FILE = {"nvidia_driver_licence": {"feature_type": 1, "token_path": "files/token.tok"}}
 NO_KEY = {"nvidia_driver_repository": {"key_file": "files/cuda.gpg"}}
+MISFIT = {"nvidia_driver_runfile": {"path": OTHER_GRID, "checksum": f"sha256:{64 * '0'}"}}
+# The guides' own keys are stand-ins, whose fingerprint is expected where none is given.
+FOREIGN_KEY = {
+    "nvidia_driver_repository": {
+        "url": "https://mirror.example/cuda/repos/{distribution}/{architecture}",
+        "key_file": "files/cuda-rpm.asc",
+        "key_fingerprints": ["610C7B14E068A878070DA4E99CD0A493D42D0685"],
+    }
+}
 
 OUTPUTS: Mapping[str, Output] = {
     "docker-plan": Plan({"gpu1.example.com": WORKSTATION}),
@@ -130,6 +142,7 @@ OUTPUTS: Mapping[str, Output] = {
         },
         only="driver.reasons",
     ),
+    "vgpu-misfit": Plan({"vm1": GUEST}, MISFIT, files=(OTHER_GRID, TOKEN), only="driver.reasons"),
     "vgpu-plan": Plan({"vm1": GUEST}, files=(GRID, TOKEN)),
     "vgpu-proof": texts.licence_proof,
     "vgpu-unlicensed": texts.unlicensed,
@@ -143,7 +156,7 @@ OUTPUTS: Mapping[str, Output] = {
         only="driver.repository.url, toolkit.repository.url",
     ),
     "closed-no-key": Plan({"debian1": MACHINES["p4"]}, NO_KEY, files=KEYS, only="warnings"),
-    "closed-key": texts.foreign_key,
+    "closed-key": Plan({"rocky1": H100}, FOREIGN_KEY, files=KEYS, only="driver.reasons"),
     "closed-dkms": texts.no_dkms,
     "amd-plan": Plan(
         {

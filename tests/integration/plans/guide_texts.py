@@ -60,11 +60,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.state import Us
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Pods
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Request as MigRequest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
-from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt import AptFormat
-from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.plan import check
-from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.types import (
-    Request as Repository,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.fabric import (
     Fabric,
     fabric_fault,
@@ -79,7 +74,6 @@ from tests.unit.fixtures.driver_cases import facts as driver_facts
 from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
 from tests.unit.fixtures.node_facts import node as node_facts
 from tests.unit.fixtures.verified_node import ONE_GPU, container, runtime, state, working
-from tests.unit.plugins.module_utils._formats.test_openpgp import ED25519
 
 NODE_LAYERS = ("pci", "module", "nvml", "toolkit", "runtime")
 DOCKER = {
@@ -321,19 +315,6 @@ def mig_hidden() -> str:
     record = MigRecord(found={"GPU-0": []}, addresses={"GPU-0": "0000:07:00.0"})
     plan = plan_restore(node, record, MigRequest(), Usage(), Pods())
     return "\n".join(paragraph(text, WIDTH) for text in plan.reasons)
-
-
-def foreign_key() -> str:
-    wanted = ("EB693B3035CD5710E231E123A4B469963BF863CC",)
-    url = "https://mirror.example/cuda/repos/debian12/x86_64"
-    request = Repository(
-        "kubegpu-nvidia-driver", AptFormat(), url=url, key=ED25519.decode(), key_fingerprints=wanted
-    )
-    try:
-        check(request)
-    except KubegpuError as error:
-        return message(error)
-    raise ValueError("the key was accepted")
 
 
 FOLDER = "/var/lib/prometheus/node-exporter"

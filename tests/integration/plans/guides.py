@@ -30,6 +30,7 @@ import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.finding import Finding
+from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.openpgp import read_keys
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LayerResult
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import complete
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report import verification
@@ -139,12 +140,7 @@ def make(wanted: Mapping[str, Output], texts: Mapping[str, str], folder: Path) -
         known = read.get(texts[name]) or variables_of(texts[name], place)
         read[texts[name]] = known
         its = {host: {**known[host], **output.variables} for host in output.machines}
-        for own_values in its.values():
-            runfile = own_values.get("nvidia_driver_runfile") or {}
-            if runfile.get("path") in output.files:
-                # A guide shows a checksum that nobody has.
-                digest = hashlib.sha256(ED25519).hexdigest()
-                own_values["nvidia_driver_runfile"] = {**runfile, "checksum": digest}
+        _expect_standins(its.values(), output.files)
         for file in output.files:
             for root in (folder, place):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
@@ -162,6 +158,19 @@ def make(wanted: Mapping[str, Output], texts: Mapping[str, str], folder: Path) -
             short = {f"{name}.": "", str(folder): "/home/ops/site", str(collections()): "/home/ops"}
             made[name] = _planned(json.loads(_replaced(json.dumps(rows), short)), output.only)
     return made
+
+
+def _expect_standins(hosts: Iterable[dict[str, Any]], files: Sequence[str]) -> None:
+    """Let the plans expect the key that stands for a publisher's, and for a runfile."""
+    # A guide shows a checksum that nobody has.
+    digest = hashlib.sha256(ED25519).hexdigest()
+    expected = {"key_fingerprints": list(read_keys(ED25519).fingerprints)}
+    for values in hosts:
+        for name, given in values.items():
+            if name.endswith("_repository") and given.get("key_file") in files:
+                values[name] = {**expected, **given}
+            elif name == "nvidia_driver_runfile" and given.get("path") in files:
+                values[name] = {**given, "checksum": digest}
 
 
 def _replaced(text: str, words: Mapping[str, str]) -> str:

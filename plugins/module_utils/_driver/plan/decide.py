@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..._core.errors import InputError, Refusal
 from ..._nvidia.checksum import file_name, parse_checksum
+from ..._nvidia.driver_branches import BRANCHES
 from ..._nvidia.runfile import check_driver
 from ..types import Request, branch_of
 from . import gpu_support as rules
@@ -69,7 +70,7 @@ def _decide(inputs: DecisionInput) -> Target:
         raise Refusal(
             f"{variable} asks for branch {asked}, which this release does not know; it knows "
             f"{', '.join(sorted(inputs.data.branches, key=int))}.",
-            f"{_near(asked, inputs.data.branches)} A newer branch is added with "
+            f"{_near(asked, _usable(inputs))} A newer branch is added with "
             f'nvidia_driver_branches: {{"{asked}": {{"kind": "production", "end": '
             '"YYYY-MM-DD"}}.',
         )
@@ -97,7 +98,18 @@ def _decide(inputs: DecisionInput) -> Target:
     return check_secure_boot(inputs, target)
 
 
-def _near(asked: str, known: Iterable[str]) -> str:
+def _usable(inputs: DecisionInput) -> list[str]:
+    """Return the branches that serve the GPUs and have a release; all if there is none."""
+    data = inputs.data
+    found = [
+        branch
+        for branch in rules.serving(inputs.gpus, data)
+        if branch not in BRANCHES or rules.newest_known(branch, data)
+    ]
+    return found or list(data.branches)
+
+
+def _near(asked: str, known: Sequence[str]) -> str:
     """Return the step that names the branches that somebody may have meant."""
     near = difflib.get_close_matches(asked, sorted(known, key=int), _MOST_NEAR)
     if asked.isdigit() and len(asked) in map(len, known):
@@ -280,7 +292,10 @@ def _serves_all_gpus(inputs: DecisionInput) -> bool:
 
 def _check_guest(inputs: DecisionInput, runfile: Mapping[str, Any] | None) -> None:
     guest = next((gpu for gpu in inputs.gpus if gpu.guest), None)
-    if guest is None or runfile:
+    if guest is None:
+        return
+    wrong = vgpu.misfit(inputs, runfile["version"]) if runfile else ""
+    if runfile and not wrong:
         return
     host = rules.host_branch(inputs.gpus)
     if guest.host_version:
@@ -291,7 +306,7 @@ def _check_guest(inputs: DecisionInput, runfile: Mapping[str, Any] | None) -> No
         which = "of the host's branch"
     arch = inputs.system.arch or "x86_64"
     name = f"NVIDIA-Linux-{arch}-{guest.host_version or '<version>'}-grid.run"
-    why = vgpu.misfit(inputs, inputs.installed.version) if inputs.installed else ""
+    why = wrong or (vgpu.misfit(inputs, inputs.installed.version) if inputs.installed else "")
     raise Refusal(
         f"{guest.name} is a virtual GPU (vGPU) of this guest: {seen}. "
         f"{why or 'No data-centre driver works in a vGPU guest.'}",

@@ -63,11 +63,8 @@ def is_kept(inputs: DecisionInput, *, works: bool) -> bool:
 
     :param works: whether NVML lists all GPUs with it: that says more than a table.
     """
-    installed, request = inputs.installed, inputs.request
-    if installed is None or works or not misfit(inputs, installed.version):
-        return True
-    # The runfile that was given is installed once, with a warning.
-    return bool(request.runfile) and request.version == installed.version
+    installed = inputs.installed
+    return installed is None or works or not misfit(inputs, installed.version)
 
 
 def support_warning(inputs: DecisionInput, branch: str) -> str | None:

@@ -26,6 +26,8 @@ MANAGERS = (
     r"|/usr/bin/(?:apt-get|apt|dnf|yum|zypper)\b|\b(?:Pre-?)?Depends: [a-z0-9]"
     r"|modular filtering|Failed to resolve the transaction|repomd\.xml|GPG check FAILED"
     r"|Public key for \S{1,120}\.rpm is not installed|Transaction (?:test|check) error:"
+    r"|\[MIRROR\] \S|Error downloading packages:|All mirrors were (?:already )?tried"
+    r"|not found on medium '|>>> Status code: \d"
 )
 
 #: Where no repository has DKMS; the driver's role says where each system has it.
@@ -237,6 +239,29 @@ PACKAGES = (
         within=PACKAGE_ERRORS,
     ),
     Rule(
+        "repository_out_of_sync",
+        r"(?:\[MIRROR\] |>>> )[^\n]{0,200}?Status code: 404 for \S{1,300}/"
+        r"(?P<rpm>[^/\s]{1,200}\.rpm)\b"
+        r"|File '(?:[^'\n]{0,300}/)?(?P<file>[^'/\n]{1,200}\.rpm)' not found on medium"
+        r"|Failed to fetch \S{1,300}/(?P<deb>[^/\s]{1,200}\.deb) {1,4}404\b",
+        "apt, dnf, zypper",
+        "The index of a repository has {rpm}{file}{deb}, and its server has no such file (404): "
+        "the mirror has the index of one state and the packages of another, or the node's copy of "
+        "the index is an old one.",
+        "Read the index again on the node (apt-get update; dnf clean metadata; zypper refresh "
+        "--force), then run again. If it remains, fill the mirror again, with all versions that "
+        "the index has (dnf reposync without --newest-only), or ask for a version that it has.",
+        "[MIRROR] nvidia-driver-580.95.05-1.el9.x86_64.rpm: Status code: 404 for "
+        "https://mirror.example/rhel9/x86_64/nvidia-driver-580.95.05-1.el9.x86_64.rpm",
+        "github.com/mariadb-corporation/galera/issues/693; "
+        "github.com/OpenMandrivaAssociation/distribution/issues/2532; "
+        "github.com/falcosecurity/falco/issues/1879; "
+        "github.com/NVIDIA/ansible-role-nvidia-driver/issues/72",
+        READ,
+        context=MANAGERS,
+        within=PACKAGE_ERRORS,
+    ),
+    Rule(
         "package_hash_mismatch",
         r"hash sum mismatch|size mismatch|checksum doesn.t match|checksums? .*do(?:es)? not match",
         _MANAGER,
@@ -290,7 +315,8 @@ PACKAGES = (
     Rule(
         "repository_unreachable",
         r"failed to fetch|could not resolve|could not connect|connection (?:refused|timed out)"
-        r"|404 +Not Found|Failed to update apt cache|Curl error"
+        r"|404 +Not Found|HTTPS? Error 404|Failed to update apt cache|Curl error"
+        r"|All mirrors were (?:already )?tried|No more mirrors to try|have a Release file"
         r"|Failed to download metadata|Cannot download|Valid metadata not found|Download \(curl\)",
         _MANAGER,
         "A package repository cannot be reached.",

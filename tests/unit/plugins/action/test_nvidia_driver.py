@@ -966,6 +966,8 @@ def test_a_token_is_written_and_never_shown(task, node, tmp_path):
     assert "very secret" not in text
     assert base64.b64encode(b"very secret").decode() not in text
     assert "sha256" in text
+    (warning,) = (one for one in answer["warnings"] if "token" in one)
+    assert f"{secret} has not the form of a client configuration token" in warning
     assert not task(version=NEW, licence={"token_path": str(secret)})["changed"]
     secret.write_text("renewed")
     assert task(version=NEW, licence={"token_path": str(secret)})["changed"]

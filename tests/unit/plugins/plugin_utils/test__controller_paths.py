@@ -14,12 +14,15 @@ import pytest
 import yaml
 from ansible.errors import AnsibleError
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.openpgp import read_keys
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _controller_paths
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
     OUTPUTS,
     HostValues,
     check_outputs,
+    doubtful_inputs,
     find_outputs,
+    foreign_keys,
     wrong_hooks,
     wrong_inputs,
     wrong_runfiles,
@@ -141,6 +144,63 @@ def test_a_token_or_a_key_that_cannot_be_used_is_refused(tmp_path, option, conte
 )
 def test_a_file_that_nothing_reads_may_be_missing(values):
     assert wrong_inputs(host(**values), search) == []
+
+
+WARNED = "nvidia_driver_licence.token_path"
+JWT = b"eyJhbGciOiJSUzI1NiJ9.eyJqdGkiOiIxIn0.c2ln"
+
+
+@pytest.mark.parametrize(
+    ("content", "warns"),
+    [
+        (JWT, False),
+        (JWT + b"\n", False),
+        (b"$ANSIBLE_VAULT;1.1;AES256", False),
+        (b"# Readme\n\nSome words. And more. And more.", True),
+        (b'{"service_instance_ref": "1"}', True),
+        (b"one.two.three", True),
+        (b"MTIz.eyJqdGkiOiIxIn0.c2ln", True),
+        # What is refused needs no warning.
+        (b"", False),
+    ],
+)
+def test_a_file_without_the_form_of_a_token_is_warned_of(tmp_path, content, warns):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "x").write_bytes(content)
+    hosts = [host(folder=str(tmp_path), **FILES[WARNED])] * 2
+    found = doubtful_inputs(hosts, search)
+    assert len(found) == warns and all("Next step: download" in one for one in found)
+    assert all(one.startswith(f"{WARNED}: files/x has not the form") for one in found)
+    assert not any("Some words" in one for one in found)
+
+
+FINGERPRINT = read_keys(KEY).fingerprints[0]
+
+
+@pytest.mark.parametrize(
+    ("repository", "refused"),
+    [
+        ({"key_fingerprints": ["EB693B3035CD5710E231E123A4B469963BF863CC"]}, True),
+        ({"key_fingerprints": [FINGERPRINT]}, False),
+        ({"key_fingerprints": ["EB693B3035CD5710E231E123A4B469963BF863CC", FINGERPRINT]}, False),
+        # The distribution's own key is used; the entry is there already.
+        ({"key_fingerprints": ["EB" * 20], "keyring": "/usr/share/keyrings/debian.gpg"}, False),
+        (None, False),
+    ],
+)
+def test_a_foreign_key_is_refused_with_the_plan(tmp_path, repository, refused):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "x").write_bytes(KEY)
+    one = host(folder=str(tmp_path), **FILES["nvidia_driver_repository.key_file"])
+    plans = {"nvidia_driver": {"repository": repository}, "cuda_toolkit": {"repository": None}}
+    found = foreign_keys(plans, one, search)
+    assert list(found) == (["nvidia_driver"] if refused else [])
+    for error in found.values():
+        assert str(error).startswith("nvidia_driver_repository.key_file: files/x is not the key")
+        assert f"the key file holds {FINGERPRINT}" in error.evidence
+        assert "key_fingerprints" in error.next_step
+    (tmp_path / "files" / "x").unlink()
+    assert foreign_keys(plans, one, search) == {}
 
 
 CHECKSUM = f"sha256:{hashlib.sha256(b'x').hexdigest()}"

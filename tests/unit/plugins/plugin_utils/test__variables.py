@@ -261,12 +261,13 @@ def test_a_mig_configuration_is_known_beside_the_mapping_that_has_it():
 
 @pytest.mark.parametrize(
     ("variable", "value"),
-    [("gpu_upgrade_batch", ["1", "0%"]), ("gpu_upgrade_canary", -1), ("gpu_upgrade_pods", "some"),
-     ("gpu_upgrade_max_unavailable", "a few"), ("gpu_upgrade_max_failed", -1)],
+    [("gpu_upgrade_batch", ["1", "0%"]), ("gpu_upgrade_batch", "0"), ("gpu_upgrade_canary", -1),
+     ("gpu_upgrade_pods", "some"), ("gpu_upgrade_max_unavailable", "a few"),
+     ("gpu_upgrade_max_failed", -1)],
 )  # fmt: skip
-def test_a_wrong_value_of_an_upgrade_is_for_nodes_of_a_cluster(variable, value):
+def test_a_wrong_value_of_an_upgrade_is_refused_with_and_without_a_cluster(variable, value):
     (one,) = refused(**{variable: value}).values()
-    assert (one.variable, one.part, one.cluster) == (variable, "upgrade", True)
+    assert (one.variable, one.part, one.cluster) == (variable, "upgrade", False)
     assert refused(gpu_upgrade_batch=[1, "50%"], gpu_upgrade_canary=["gpu1"]) == {}
 
 

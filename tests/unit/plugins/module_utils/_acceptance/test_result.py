@@ -157,7 +157,11 @@ def test_the_report_tells_each_host():
     assert (data["hosts"]["b"]["at"], data["hosts"]["b"]["level"]) == (done["at"], "full")
     shown = {row["node"]: row for row in rows(data)}
     assert "GPU 1: The test pcie of DCGM failed for GPU 1: LOW_BANDWIDTH" in shown["a"]["notes"][0]
-    assert "remains drained" in shown["a"]["notes"][-1]
+    assert "remains drained" in shown["a"]["notes"][-1] and "taint" in shown["a"]["notes"][-1]
+    without = {**judged([ran([LOW])]), "held": True, "host_run": "gpu-acceptance"}
+    note = rows(reported({"a": without}))[0]["notes"][-1]
+    assert "taint" not in note
+    assert note.endswith("-a 'name=a state=released run=gpu-acceptance'")
     assert shown["a"]["tests"] == ["dcgmi diag"] and shown["b"]["at"] == done["at"]
     assert reported({}, {"d": plans["d"]}, checked=True)["ok"]
     gone = {"outcome": "unreachable", "at": "", "findings": []}

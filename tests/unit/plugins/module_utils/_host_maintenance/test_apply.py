@@ -332,7 +332,11 @@ def test_the_host_of_another_run_is_left_alone(host):
     host.ask("drained", run="r2")
     row = host.ask("drained")
     assert codes(row) == ["host_held_by_other"] and row["held_by"] == "r2"
-    assert not host.ask("released")["changed"] and host.running() == []
+    row = host.ask("released")
+    assert codes(row) == ["host_held_by_other"] and not row["ok"] and row["held_by"] == "r2"
+    assert "by the run r2" in row["findings"][0]["cause"]
+    assert "run: r2, state: released" in row["findings"][0]["next_step"]
+    assert not row["changed"] and host.running() == []
     assert host.ask("released", run="r2")["ok"] and host.running() == ["web"]
 
 

@@ -161,6 +161,58 @@ def test_the_journal_of_the_daemon(text, codes):
     assert [one.code for one in explain(text)] == codes
 
 
+_NO_LICENCE = "Failed to acquire license from dls.example (Info: NVIDIA Virtual Compute Server - "
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "step"),
+    [
+        (f"{_NO_LICENCE}Error: SSL peer certificate or SSH remote key was not OK)",
+         "does not accept the certificate of the licence server dls.example",
+         "openssl s_client -connect dls.example:443"),
+        (f"{_NO_LICENCE}Error: The allowed time to process response has expired)",
+         "The clocks of this node and of the licence server dls.example differ", "timedatectl"),
+        (f"{_NO_LICENCE}Error: Clock windback has been detected)", "The clocks of", "timedatectl"),
+        (f"{_NO_LICENCE}Error: No pool features found for : NVIDIA Virtual Compute Server)",
+         "has no licence of the kind NVIDIA Virtual Compute Server left", "release leases"),
+        (f"{_NO_LICENCE}Error: insufficient number of licenses)",
+         "has no licence of the kind NVIDIA Virtual Compute Server left", "release leases"),
+        ("nvidia-gridd[5]: Unable to fetch the client configuration token file",
+         "No client configuration token", "token_path"),
+        ("nvidia-gridd[5]: Failed to decode signature from token received",
+         "is not a client configuration token", "Download the client configuration token"),
+        ("nvidia-gridd[5]: Invalid feature type requested", "FeatureType in /etc/nvidia/gridd.conf",
+         "FeatureType=1"),
+        ("nvidia-gridd[5]: Failed to acquire license from dls.example", "dls.example",
+         "Check the token"),
+    ],
+)  # fmt: skip
+def test_the_reason_that_the_daemon_names_decides_the_next_step(text, cause, step):
+    (found,) = explain(text)
+    assert (found.code, found.severity) == ("vgpu_unlicensed", "error")
+    assert cause in found.cause and step in found.next_step
+    # The text is of the journal already.
+    assert "journalctl" not in found.next_step
+    assert explain(f"{text}\n{_GOT}") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Configuration parameter ( ServerAddress  FeatureType) not set", True),
+        ("Unable to open directory /etc/nvidia/license (No such file or directory)", True),
+        # So says a guest that gets its licence by a token.
+        ("Configuration parameter ( ServerAddress  ) not set", False),
+    ],
+)
+def test_a_daemon_without_settings_may_be_right(text, found):
+    text = f"nvidia-gridd[2986]: {text}"
+    assert [(one.severity, one.confidence) for one in explain(text)] == (
+        [("warning", "possible")] if found else []
+    )
+    assert explain(f"{text}\n{_GOT}") == []
+
+
 @pytest.mark.parametrize(
     ("status", "severity"),
     [

@@ -55,7 +55,7 @@ def seen(*systems, kernels="apt-get autoremove --purge"):
         ("E: Packages need to be removed but remove is disabled.", "removing other packages"),
         (
             "E: Failed to fetch http://m/a.deb  404  Not Found [IP: ::1 80]",
-            "cannot be reached",
+            "has a.deb, and its server has no such file (404)",
         ),
         (
             "E: Could not open lock file /var/lib/dpkg/lock-frontend - open (13: Permission denied)"

@@ -23,7 +23,7 @@ from tests.unit.fixtures.plans import registered
 
 PLAN = {"action": "none", "steps": [], "reasons": [], "warnings": [], "work": False}
 TOOLKIT = {**PLAN, "version": "1.20.1-1"}
-BEFORE = "what its row shows was read before that, and the node was changed or lost since"
+BEFORE = "its row shows what was read before; the run may have changed the node since"
 
 
 def plan_rows(hosts, hostvars):

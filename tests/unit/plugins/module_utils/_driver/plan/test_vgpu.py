@@ -90,11 +90,42 @@ def test_what_the_notes_do_not_tell_is_a_warning():
     assert any("look in NVIDIA's vGPU release notes" in one for one in plan.warnings)
 
 
-def test_a_runfile_that_was_given_is_not_installed_again():
-    given = request("run=535.161.08-grid")
-    plan = guest("570.237.01", "runfile 535.161.08 proprietary", **given)
-    assert plan.action == "none"
-    assert any("use the GRID guest driver of branch 570" in one for one in plan.warnings)
+@pytest.mark.parametrize(
+    ("host", "version"), [("535.129.03", "550.90.07"), ("570.237.01", "535.161.08")]
+)
+@pytest.mark.parametrize("present", ["-", "runfile {} proprietary"])
+def test_a_runfile_that_does_not_fit_is_refused_as_an_installed_one_is(host, version, present):
+    given = request(f"run={version}-grid")
+    plan = guest(host, present.format(version), **given)
+    assert plan.action == "refuse" and not plan.steps
+    assert f"Driver {version} does not fit the driver {host} of the vGPU host" in plan.reasons[0]
+    assert f"GRID guest driver of the host's branch {host[:3]}" in plan.reasons[-1]
+    works = guest(host, f"runfile {version} proprietary", sees=1, **given)
+    assert works.action == "none" and any("does not fit" in one for one in works.warnings)
+
+
+def test_a_runfile_of_which_the_notes_tell_nothing_is_installed_with_a_warning():
+    plan = guest("580.65.05", "-", **request("run=565.57.01-grid"))
+    assert plan.action == "install"
+    assert any("look in NVIDIA's vGPU release notes" in one for one in plan.warnings)
+
+
+@pytest.mark.parametrize("version", [None, "535.129.03"])
+def test_a_package_is_no_runfile(version):
+    path = "files/nvidia-linux-grid-535_535.129.03_amd64.deb"
+    runfile = {"path": path, "checksum": "sha256:" + 64 * "0", "version": version}
+    plan = guest("535.129.03", "-", source="runfile", runfile=runfile)
+    assert plan.action == "refuse" and "is not a runfile (.run)" in plan.reasons[0]
+    assert "-grid in its name" in plan.reasons[-1]
+
+
+def test_a_driver_that_was_installed_from_a_package_manually_is_kept():
+    """As the guide says: the role installs no such package, and keeps a loaded driver that fits."""
+    given = facts("A10v", "u24", "nvidia 535.161.08 proprietary")
+    given["gpus"][0]["vgpu"].update(host_driver_version="535.129.03", host_driver_branch="r535_00")
+    given["driver"].update(source=None, packages={})
+    plan = plan_driver(given, *read_options(request("-")))
+    assert (plan.action, plan.version) == ("none", "535.161.08")
 
 
 @pytest.mark.parametrize("today", ["2026-11-21", "2026-05-01"])
@@ -157,3 +188,15 @@ def test_a_wrong_feature_type_is_told_with_what_the_types_mean(value):
     with pytest.raises(InputError, match="one of 1, 2, 4") as caught:
         read_options({"licence": {"feature_type": value}})
     assert "1 for a vGPU guest" in caught.value.next_step
+
+
+@pytest.mark.parametrize(("value", "name"), [(2, "RTX Virtual"), (4, "Virtual Compute"), (1, "")])
+def test_the_licence_of_a_whole_gpu_is_warned_of_in_a_guest(value, name):
+    licence = {"feature_type": value, "token_path": "/srv/a.tok"}
+    plan = guest("535.129.03", "runfile 535.161.08 proprietary", licence=licence)
+    found = [one for one in plan.warnings if "feature_type" in one]
+    assert len(found) == bool(name) and all(name in one for one in found)
+    whole = plan_driver(
+        facts("A10", "u24", "runfile 535.161.08 proprietary"), *read_options({"licence": licence})
+    )
+    assert not any("feature_type" in one for one in whole.warnings)
