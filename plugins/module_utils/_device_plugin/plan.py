@@ -17,6 +17,7 @@ from .._known_faults.predicates import deciding
 from .._kube.differing_options import differing_options
 from .._kube.pod_parts import Object
 from .config import Config
+from .gpudirect import unserved
 from .manifests import absent, helm_values, manifests
 from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME
 from .names import PREFIX as NAME_PREFIX
@@ -106,6 +107,7 @@ def plan(
     refusals += [("", one) for one in _check_runtime_class(seen)]
     for name in sorted(hosts):
         _plan_host(request, name, hosts[name], result, refusals, warnings)
+    warnings += unserved(request, hosts)
     result["objects"], unmanaged = _select_objects(request, method, seen)
     result["values"], result["absent"] = values, absent(request, result["objects"])
     return build_result(result, refusals, warnings, [*reasons, *unmanaged])
