@@ -142,8 +142,8 @@ def gpu_hosts(
 ) -> list[Any] | dict[str, Any]:
     """Return the selected hosts, or a variable of each; preload what their plans need."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables import fact_of_hosts
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
-        fact_of_hosts,
         host_groups,
         select_hosts,
         wrong_values,

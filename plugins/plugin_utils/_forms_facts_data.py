@@ -221,6 +221,7 @@ GPU_NODE: Mapping[str, Form] = {
         "container?": "word?",
     },
     "secure_boot": "flag?",
+    "gpudirect_modules": TEXTS,
     "nouveau": {"loaded": "flag", "blocked": "flag", "modules": TEXTS},
     "blocked_modules": ({"*": [{"place": "word", "setting": "word"}]},),
     "kernels": [

@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+
+from ansible.errors import AnsibleUndefinedVariable
 
 
 def play_names(task: Any) -> list[str]:
@@ -16,6 +19,17 @@ def play_names(task: Any) -> list[str]:
     while parent is not None and getattr(parent, "_play", None) is None:
         parent = getattr(parent, "_parent", None)
     return [] if parent is None else list(parent._play.get_vars())
+
+
+def fact_of_hosts(
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], name: str
+) -> dict[str, Any]:
+    """Return a variable of each host that has it, by host."""
+    found = {}
+    for host in hosts:
+        with suppress(AnsibleUndefinedVariable):
+            found[host] = hostvars[host].get(name)
+    return {host: value for host, value in found.items() if value is not None}
 
 
 class HostVariables:

@@ -10,11 +10,10 @@ This file imports little, because each process that runs a filter imports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from ansible.errors import AnsibleError, AnsibleUndefinedVariable
+from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from jinja2 import UndefinedError
 
@@ -81,17 +80,6 @@ def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select
         host for host in hosts if host in hostvars and _guarded(applies, hostvars[host], False)
     ]
     return sorted(found, key=lambda host: is_refused(hostvars[host]))
-
-
-def fact_of_hosts(
-    hosts: Sequence[str], hostvars: Mapping[str, Variables], name: str
-) -> dict[str, Any]:
-    """Return a variable of each host that has it, by host."""
-    found = {}
-    for host in hosts:
-        with suppress(AnsibleUndefinedVariable):
-            found[host] = hostvars[host].get(name)
-    return {host: value for host, value in found.items() if value is not None}
 
 
 def is_refused(variables: Variables) -> bool:

@@ -18,6 +18,7 @@ from .._kube.differing_options import differing_options
 from .._kube.pod_parts import Object
 from .._kube.selinux import DEVICE, DEVICE_PLUGIN, WRITES_FEATURES, with_types
 from .config import Config
+from .gpudirect import unserved
 from .manifests import absent, helm_values, manifests
 from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME
 from .names import PREFIX as NAME_PREFIX
@@ -107,6 +108,7 @@ def plan(
     refusals += [("", one) for one in _check_runtime_class(seen)]
     for name in sorted(hosts):
         _plan_host(request, name, hosts[name], result, refusals, warnings)
+    warnings += unserved(request, hosts)
     objects, unmanaged = _select_objects(request, method, seen)
     result["objects"] = with_types(objects, _types(request), hosts, existing)
     result["values"], result["absent"] = values, absent(request, result["objects"])

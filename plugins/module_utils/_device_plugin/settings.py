@@ -44,6 +44,13 @@ _TRUTH = {
     **dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True),
     **dict.fromkeys(("0", "f", "F", "false", "False", "FALSE"), False),
 }
+
+
+def is_true(value: Any) -> bool:
+    """Return whether Go's strconv.ParseBool reads the value, or its text, as true."""
+    return _TRUTH.get(str(value), False)
+
+
 # Minimum similarity to a known name for a suggestion.
 _NEAR = 0.6
 # The same for environment variables, where unknown names are common.

@@ -57,6 +57,7 @@ from .runtimes import UNITS, RuntimePaths, read_runtimes
 from .system import (
     read_archive,
     read_blocks,
+    read_gpudirect,
     read_kernels,
     read_kubelet,
     read_libc,
@@ -121,6 +122,7 @@ def gather(
         ),
         "secure_boot": read_secure_boot(reader),
         **read_blocks(reader, gpus),
+        "gpudirect_modules": read_gpudirect(reader),
         "kernels": [{**kernel, "driver": modules[kernel["version"]]} for kernel in kernels],
         "cuda": read_cuda(reader, packages, nvml["cuda_version"] if nvml else None),
         "container_toolkit": read_toolkit(reader, packages),

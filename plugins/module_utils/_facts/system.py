@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.redact import addresses
 from .._core.versions import upstream_version
+from .._hardware.gpudirect_modules import GPUDIRECT_MODULES
 from .._hardware.kernel_drivers import KERNEL_DRIVERS
 from .._hardware.module_blocks import MODULES, find_blocks
 from .._packages.installed import LIBC_PACKAGES, PODMAN_PACKAGE, Package, select
@@ -170,6 +171,11 @@ def read_blocks(reader: NodeReader, gpus: Iterable[Mapping[str, Any]]) -> dict[s
         if unread
         else {name: found[name] for name in dict.fromkeys(needed) if name in found},
     }
+
+
+def read_gpudirect(reader: NodeReader) -> list[str]:
+    """Return the loaded kernel modules whose devices containers get for GPUDirect."""
+    return [name for name in GPUDIRECT_MODULES if reader.exists(f"/sys/module/{name}")]
 
 
 def read_kernels(reader: NodeReader, running: str | None) -> list[dict[str, Any]]:

@@ -123,6 +123,12 @@ PANELS = (
         ),
     ),
     Panel(
+        # DCGM has no utilization of MIG devices (GPU_UTIL).
+        "Engines in use, MIG devices too",
+        "percentunit",
+        (_dcgm("DCGM_FI_PROF_GR_ENGINE_ACTIVE{%} <= 1"),),
+    ),
+    Panel(
         "Tensor cores",
         "percentunit",
         (_dcgm("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{%}"),),

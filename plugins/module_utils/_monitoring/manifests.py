@@ -55,7 +55,7 @@ def manifests(request: Request, scrape: str, with_rules: bool) -> list[Object]:
     :param with_rules: whether the cluster takes a PrometheusRule.
     """
     found = [namespace_object(request.namespace), _service_account(request)]
-    if request.pod_labels:
+    if request.api_rules:
         found += _rights(request)
     found.append(_config_map(request, COUNTERS_NAME, {_COUNTERS_FILE: request.counters_text}, {}))
     found.append(_daemonset(request, scrape))
@@ -105,15 +105,13 @@ def _service_account(request: Request) -> Object:
 
 
 def _rights(request: Request) -> list[Object]:
-    """Return the rights to read the labels of pods, of which a rule cannot name the future ones."""
+    """Return the rights to read pods and slices, of which a rule cannot name the future ones."""
     return [
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
             "metadata": _metadata(NAME),
-            "rules": [
-                {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
-            ],
+            "rules": request.api_rules,
         },
         {
             "apiVersion": f"{_RBAC}/v1",
@@ -158,7 +156,7 @@ def _daemonset(request: Request, scrape: str) -> Object:
         "affinity": {"nodeAffinity": away_from_paused()},
         "tolerations": [dict(one) for one in request.tolerations],
         "serviceAccountName": NAME,
-        "automountServiceAccountToken": bool(request.pod_labels),
+        "automountServiceAccountToken": bool(request.api_rules),
         "containers": [_container(request)],
         "volumes": [
             host_path("pod-resources", f"{request.kubelet_directory}/pod-resources", "Directory"),

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._device_plugin.settings import is_true
 from .._exporter.data import IMAGE, IMAGE_SUFFIX, VERSION
 from .._known_faults.xids import Xid, xid_table
 from .dashboard import dashboard_document
@@ -68,6 +69,28 @@ class Request:
     #: Celsius above which a GPU is too hot.
     temperature: int = 90
     xids: Mapping[Any, Any] = field(default_factory=dict)
+
+    @property
+    def with_dra(self) -> bool:
+        """Whether the exporter reads the ResourceSlices of DRA drivers, to find a GPU's pods."""
+        return is_true(self.environment.get("KUBERNETES_ENABLE_DRA"))
+
+    @property
+    def api_rules(self) -> list[dict[str, Any]]:
+        """The rights of the pods in the cluster; empty if they need none."""
+        verbs = ["get", "list", "watch"]
+        found = []
+        if self.pod_labels or self.with_dra:
+            found.append({"apiGroups": [""], "resources": ["pods"], "verbs": verbs})
+        if self.with_dra:
+            found.append(
+                {
+                    "apiGroups": ["resource.k8s.io"],
+                    "resources": ["resourceslices"],
+                    "verbs": list(verbs),
+                }
+            )
+        return found
 
     @property
     def reference(self) -> str:

@@ -174,6 +174,20 @@ def test_only_labels_of_pods_need_rights():
     assert pod(plan)["spec"]["automountServiceAccountToken"] is True
 
 
+def test_gpus_of_a_dra_driver_need_rights_to_slices():
+    plan = gpu_monitoring_plan({"environment": {"KUBERNETES_ENABLE_DRA": "true"}})
+    verbs = ["get", "list", "watch"]
+    assert objects(plan)["ClusterRole", NAME]["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": verbs},
+        {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"], "verbs": verbs},
+    ]
+    assert ("ClusterRoleBinding", NAME) in objects(plan)
+    assert pod(plan)["spec"]["automountServiceAccountToken"] is True
+    plan = gpu_monitoring_plan({"environment": {"KUBERNETES_ENABLE_DRA": "false"}})
+    assert ("ClusterRole", NAME) not in objects(plan)
+    assert pod(plan)["spec"]["automountServiceAccountToken"] is False
+
+
 def test_the_same_rules_and_dashboard_are_in_the_cluster_and_in_the_plan():
     plan = gpu_monitoring_plan({"temperature": 77}, kinds=KINDS)
     assert objects(plan)["PrometheusRule", "kubegpu-gpus"]["spec"] == plan["rules"]

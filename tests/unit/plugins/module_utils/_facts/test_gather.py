@@ -36,7 +36,7 @@ from tests.unit.plugins.module_utils._hardware.test_vgpu_licence import GUEST
 # DESIGN section 3, and what the roles were promised beside it.
 KEYS = {
     "": "os as_root python gpus nvswitches nvswitch_bridges kernel_drivers device_nodes driver "
-    "secure_boot blocked_modules "
+    "secure_boot blocked_modules gpudirect_modules "
     "nouveau kernels cuda container_toolkit cdi_specifications podman selinux "
     "amd_container_toolkit amd_driver repositories "
     "runtimes kubelet nvml mig exporter acceptance verification_due "

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.system import (
     read_archive,
     read_blocks,
+    read_gpudirect,
     read_kernels,
     read_kubelet,
     read_libc,
@@ -440,3 +441,10 @@ def test_archive_in_one_line_entries_and_without_one(tmp_path: Path, reader: Nod
         "signed_by": None,
     }
     assert read_archive(reader, "noble") is read_archive(reader, None) is None
+
+
+def test_loaded_modules_of_gpudirect(tmp_path: Path, reader: NodeReader) -> None:
+    assert read_gpudirect(reader) == []
+    for name in ("gdrdrv", "nvidia_fs", "nvidia"):
+        write(tmp_path, f"/sys/module/{name}/refcnt", "0\n")
+    assert read_gpudirect(reader) == ["nvidia_fs", "gdrdrv"]

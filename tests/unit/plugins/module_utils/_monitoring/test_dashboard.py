@@ -62,7 +62,15 @@ def test_what_is_not_collected_is_not_asked_for():
     for panel in document["panels"]:
         for target in panel["targets"]:
             assert set(METRIC.findall(target["expr"])) <= collected
-    assert len(document["panels"]) == len(PANELS) - 3
+    assert len(document["panels"]) == len(PANELS) - 4
+
+
+def test_mig_devices_which_have_no_utilization_have_a_panel():
+    panels = dashboard_document(metric_names(DCGM))["panels"]
+    (engines,) = [one for one in panels if "MIG" in one["title"]]
+    (target,) = engines["targets"]
+    assert "DCGM_FI_PROF_GR_ENGINE_ACTIVE" in target["expr"]
+    assert "{{GPU_I_ID}}" in target["legendFormat"]
 
 
 def test_every_metric_of_the_rules_is_collected_by_default():
