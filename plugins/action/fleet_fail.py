@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import message
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
@@ -30,6 +31,11 @@ class ActionModule(ControllerAction):
 
     def work(self, options: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
         findings = options["findings"]
+        if not findings and not options["msg"]:
+            raise InputError(
+                "fleet_fail has neither findings nor msg: the failure would have no message.",
+                next_step="This is an error of the task that calls it: report its name.",
+            )
         text = options["msg"] or "\n\n".join(map(message, findings))
         first = findings[0] if findings else {"msg": text}
         return {"failed": True, "msg": printable(redact(text)), **result_parts(first)}

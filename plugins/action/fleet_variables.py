@@ -55,6 +55,7 @@ _NEXT_STEP = f"Next step: correct the name; set {UNKNOWN} to fail or ignore to c
 _OPTIONS = {
     "hosts": {"type": "list", "elements": "str", "required": True},
     "reads": {"type": "bool", "default": False},
+    "plans_cluster": {"type": "bool", "default": False},
     "writes": {
         "type": "dict",
         "default": {},
@@ -115,7 +116,7 @@ class ActionModule(ControllerAction):
         elif nothing_reads and strictest == "warn":
             *most, last = map(str, nothing_reads)
             result["warnings"] = [*most, f"{last} {_NEXT_STEP}"]
-        lonely = without_cluster(names) if options["reads"] and not connections else ""
+        lonely = without_cluster(names) if options["plans_cluster"] and not connections else ""
         if lonely:
             result["warnings"] = [*result.get("warnings", ()), lonely]
         if texts:

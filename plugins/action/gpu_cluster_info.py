@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._missing_rights import (
+    with_all_rights,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import some_names
 
 
@@ -28,3 +31,16 @@ class ActionModule(ModuleAction):
         else:
             offer = f"{some_names(expected)} offer their GPUs"
         return f"waiting until {offer} (limit {options['wait_timeout']} s)"
+
+    def ended(self, result: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        result = with_all_rights(self, result, task_vars)
+        if result.get("failed") and not self._task.failed_when:
+            # Each has the message again, for each node; no task after this one reads them.
+            result.pop("layers", None)
+        elif result.get("failed"):
+            parts = {name: result.get(name) or "" for name in ("cause", "evidence", "next_step")}
+            result["layers"] = [
+                {**layer, **parts} if layer.get("cause") else layer
+                for layer in result.get("layers") or ()
+            ]
+        return result

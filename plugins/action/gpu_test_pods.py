@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._missing_rights import (
+    with_all_rights,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import some_names
 
 
@@ -20,3 +23,6 @@ class ActionModule(ModuleAction):
         if options.get("state") == "absent":
             return "waiting until the test pods are gone"
         return f"waiting for test pods on {some_names(options.get('nodes'))}"
+
+    def ended(self, result: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        return with_all_rights(self, result, task_vars)

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import ModuleAction
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._missing_rights import (
+    with_all_rights,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import some_names
 
 
@@ -23,3 +26,6 @@ class ActionModule(ModuleAction):
         if self._task.check_mode:
             return f"looking at the pods of {nodes}"
         return f"waiting until the pods of the GPU stack have left {nodes}"
+
+    def ended(self, result: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        return with_all_rights(self, result, task_vars)

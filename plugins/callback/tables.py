@@ -15,8 +15,8 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - Prints the tables of the playbooks, a line for each change of a host, the progress of long
-    tasks, failures with cause, evidence and next step, and one line at the end. Plays and tasks
-    that change nothing are left out.
+    tasks, each failure once with cause, evidence and next step, and one line at the end. Plays and
+    tasks that change nothing are left out.
   - In check mode a change is C(would change). Predictions of a run that is not in check mode are in
     its tables only.
   - With C(-v) and more, it prints what P(ansible.builtin.default#callback) does. The options
@@ -39,7 +39,10 @@ from typing import Any
 from ansible import constants, context
 from ansible.plugins.callback.default import CallbackModule as Default
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import message
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import (
+    ABOVE,
+    message,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 
 _INDENT = "  "
@@ -64,6 +67,7 @@ class CallbackModule(Default):
     def __init__(self) -> None:
         super().__init__()
         self._changed: set[str] = set()
+        self._failed: set[str] = set()
         self._is_below_table = False
 
     @property
@@ -138,6 +142,9 @@ class CallbackModule(Default):
             super().v2_runner_on_failed(result, ignore_errors)
             return
         self._handle_warnings(result.result)
+        if result.task.loop and "results" in result.result:
+            # Each item that failed was shown.
+            return
         how = "ignored" if ignore_errors else "failed"
         self._show_failure(result, how, constants.COLOR_ERROR)
 
@@ -203,6 +210,10 @@ class CallbackModule(Default):
     def _show_failure(self, result: Any, how: str, color: str, item: str = "") -> None:
         first = f"{how}: [{self.host_label(result)}] {_name(result.task)}{item}"
         lines = [f"{_INDENT}{line}" for line in failure_lines(result.result)]
+        host = result.host.get_name()
+        if host in self._failed and lines[-1].endswith(ABOVE):
+            return
+        self._failed.add(host)
         self._show_lines([first, *lines], color, error=self.get_option("display_failed_stderr"))
 
     def _show_lines(

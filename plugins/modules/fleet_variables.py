@@ -29,6 +29,11 @@ options:
       runfiles) have to be there. A host without one of its files has a wrong value.
     type: bool
     default: false
+  plans_cluster:
+    description: Whether the playbook plans what a cluster gets. If so, a warning names variables
+      of clusters where no host has C(kubegpu_kube); addresses of images are left out.
+    type: bool
+    default: false
   writes:
     description:
       - Variables of the files and folders that the playbook writes on the controller, each with

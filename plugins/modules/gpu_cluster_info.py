@@ -277,7 +277,7 @@ layers:
   description: >-
     The same as entries for P(kubegpu.nodes.gpu_report#filter), layer C(allocatable). If the
     cluster is unreachable, the task fails and the first entry has the cause.
-  returned: always, unless an option is invalid
+  returned: success, and on failure if the task has C(failed_when)
   type: list
   elements: dict
 metric_layers:
@@ -371,7 +371,6 @@ next_step:
   type: str
 """
 
-from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.asked_pods import (
     explain_pods,
@@ -386,11 +385,15 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result impo
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.internal_options import (
+    InternalOptionsModule,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KUBE_ARGUMENTS,
     Cluster,
     read_connection,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.review import lacking
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.installed import (
     CONTENT,
     plugin_objects,
@@ -403,9 +406,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.installe
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.verify import metric_layers
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.installed import dra_objects
 
+# Of the actions of this collection, when a task lacks a right: which others are missing.
+_INTERNAL = {"_rights": {"type": "list", "elements": "dict", "default": []}}
+
 
 def main() -> None:
-    module = AnsibleModule(
+    module = InternalOptionsModule(
+        internal=_INTERNAL,
         argument_spec={
             "expected": {"type": "dict", "default": {}},
             "wait_timeout": {"type": "int", "default": 0},
@@ -430,6 +437,9 @@ def main() -> None:
         fail(module, error)
     try:
         cluster = Cluster.connect(read_connection(module.params))
+        if module.params["_rights"]:
+            found = lacking(cluster, module.params["_rights"])
+            module.exit_json(changed=False, lacking=found, server=cluster.server.host)
         reader = Reader(cluster)
         snapshot, waited = wait(
             reader, expected, module.params["wait_timeout"], rollout=module.params["rollout"]

@@ -100,6 +100,12 @@ options:
       - Whether to take over fields that other managers own with another value.
     type: bool
     default: false
+  fail_uncertain:
+    description:
+      - Whether the module fails if it is not certain which node a key is. All that is known of
+        these keys is in RV(refusals) in any case.
+    type: bool
+    default: true
   feature_discovery:
     description:
       - Whether NVIDIA's GPU feature discovery labels this cluster. If so, the module does not set
@@ -386,6 +392,7 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "nodes": {"type": "dict", "required": True},
     "field_manager": {"type": "str", "default": FIELD_MANAGER},
     "force_conflicts": {"type": "bool", "default": False},
+    "fail_uncertain": {"type": "bool", "default": True},
     "feature_discovery": {
         "type": "str",
         "choices": ["auto", "present", "absent"],
@@ -417,7 +424,8 @@ def main() -> None:
         # For 500 nodes the diff is a large part of the output.
         del values["diff"]
     wrong = failure(result)
-    if wrong is not None:
+    only_refused = result.refused and not (result.errors or result.conflicts)
+    if wrong is not None and (params["fail_uncertain"] or not only_refused):
         cause, evidence, step = (wrong[name] for name in ("cause", "evidence", "next_step"))
         fail(module, KubegpuError(cause, evidence=evidence, next_step=step), **values)
     module.exit_json(**values)

@@ -234,6 +234,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "stdout?": "text",
         "stderr?": "text",
     },
+    "cluster_objects": {"result?": "mapping", "reason?": "text"},
     "node_reboot": {"rebooted?": "flag", "elapsed?": "whole"},
     "gpu_host_maintenance": _MAINTENANCE,
     "gpu_node_maintenance": {**_MAINTENANCE, "requests?": _COUNTS, "lease_process?": "text"},
@@ -293,6 +294,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
 
 #: Their answers are as large as the cluster.
 CLUSTER_MODULES = (
+    "cluster_objects",
     "gpu_cluster_info",
     "gpu_node_maintenance",
     "gpu_test_pods",

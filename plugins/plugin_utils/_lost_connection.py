@@ -125,6 +125,10 @@ class ModuleAction(NormalAction):
     ) -> dict[str, Any]:
         with show_progress(self, task_vars, self.waits_for(self._task.args)):
             result: dict[str, Any] = super().run(tmp, task_vars)
+        return self.ended(result, task_vars or {})
+
+    def ended(self, result: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of the task from that of the module."""
         return result
 
     def waits_for(self, options: Mapping[str, Any]) -> str:

@@ -151,7 +151,7 @@ class PhasedAction(ProxiedAction):
     ) -> dict[str, Any]:
         """Run another action of the collection with this task's connection; return its result."""
         task = self._task.copy()
-        task.args = arguments
+        task.action, task.args = name, arguments
         action = self._shared_loader_obj.action_loader.get(
             name,
             task=task,

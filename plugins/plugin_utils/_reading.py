@@ -20,7 +20,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import
     failure,
     parts,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import message
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import (
+    ABOVE,
+    message,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.answers import (
     has_other_host_key,
@@ -45,6 +48,8 @@ CHECKED = "__kubegpu_variables"
 _ON_THE_MACHINE = ("__kubegpu_changes_nodes", "__kubegpu_reports")
 _NOT_READ = ("failed", "unreachable", "skipped")
 _TEXTS = ("msg", "module_stdout", "module_stderr", *PARTS)
+# The table of hosts that could not be read has the message.
+_TAKEN_OUT = f"The host could not be read, and is taken out of the run. {ABOVE}"
 _UNREACHABLE = "the node cannot be reached"
 _FAILED = "the node could not be read"
 _PASSWORD = (
@@ -188,9 +193,9 @@ def known_result(variables: Variables, root: str = "/") -> dict[str, Any] | None
     if EARLIER in variables:
         earlier = _ending(variables)
         how = {key: True for key in ("failed", "unreachable") if earlier.get(key)}
-        # The table of hosts that could not be read has the rest of the message.
         cause = str(earlier.get("msg") or "It was not read.").partition("\n")[0]
-        return {"changed": False, "msg": cause, **how}
+        # A failure was shown by the task that read the host.
+        return {"changed": False, "msg": _TAKEN_OUT if "failed" in how else cause, **how}
     error = left_out(variables)
     told = failure(error) if error else _tree_refused(variables, root)
     return {"failed": True, "changed": False, **told} if told else None

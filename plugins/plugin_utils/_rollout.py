@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import PARTS, parts
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import ABOVE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._known_faults.results import (
     result_message,
     result_parts,
@@ -191,11 +192,10 @@ def last_message(host: str, failures: Sequence[Mapping[str, Any]]) -> str:
 
     :param failures: the stored failures of the host, empty ones left out.
     """
-    ends = "The whole message is in the output above."
     lines = []
     for one in filter(None, failures):
         how = "is refused" if one["refused"] else f"failed in the task {one['task']}"
-        lines.append(f"{host} {how}: {one['cause']} {ends}")
+        lines.append(f"{host} {how}: {one['cause']} {ABOVE}")
     return "\n".join(lines)
 
 

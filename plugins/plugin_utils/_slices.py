@@ -26,6 +26,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.process import
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._missing_rights import (
+    with_all_rights,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import take_over
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._progress import (
     Progress,
@@ -98,6 +101,6 @@ class SlicedAction(ActionBase):
             lines = answer.pop("_progress", ()) or first
             if not carry:
                 result.update(answer, **({"changed": True} if changed else {}))
-                return result
+                return with_all_rights(self, result, task_vars or {})
             if not progress.pause:
                 progress.show_all(lines)

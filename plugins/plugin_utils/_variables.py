@@ -165,7 +165,8 @@ def without_cluster(names: Mapping[str, Iterable[str]]) -> str:
     found: dict[str, list[str]] = {}
     for host, given in names.items():
         for name in given:
-            if name.startswith(_OF_CLUSTERS):
+            # A closed site sets the addresses of its images for all of its hosts.
+            if name.startswith(_OF_CLUSTERS) and not name.endswith("_image"):
                 found.setdefault(name, []).extend([host] if host else [])
     if not found:
         return ""

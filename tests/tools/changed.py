@@ -65,6 +65,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/node_pause.py", _CODE | _CLUSTER),
     ("plugins/*/node_reboot.py", _CODE | _DRIVERS),
     ("plugins/*/node_builtin.py", _CODE | _DRIVERS),
+    ("plugins/*/cluster_objects.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_cluster_info.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_test_pods.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_node_maintenance.py", _CODE | _CLUSTER),

@@ -16,6 +16,8 @@ TITLES: Mapping[str, str] = {
     "fix": "Fix",
     "follows": "Follows from it",
 }
+#: Ends the message of a task that only repeats that a host failed.
+ABOVE = "The whole message is in the output above."
 #: What an error has of them.
 ERROR_PARTS = ("evidence", "next_step")
 

@@ -26,7 +26,7 @@ SPEAKERS = {
     "gpu_verify": {"kubegpu.nodes.gpu_cluster_info", "kubegpu.nodes.gpu_test_pods"},
     "nvidia_mig": {"kubegpu.nodes.gpu_cluster_info", "kubegpu.nodes.node_pause"},
     "gpu_device_plugin": {"kubegpu.nodes.gpu_cluster_info"},
-    "gpu_kubernetes_objects": {"kubernetes.core.k8s"},
+    "gpu_kubernetes_objects": {"kubegpu.nodes.cluster_objects"},
     "nvidia_device_plugin": {"kubegpu.nodes.gpu_cluster_info", "kubernetes.core.helm"},
     "nvidia_dra_driver": {"kubegpu.nodes.gpu_cluster_info"},
 }  # fmt: skip
@@ -64,7 +64,7 @@ def test_the_connection_is_that_of_the_fleet(role):
 @pytest.mark.parametrize(
     ("role", "module", "key"),
     [
-        ("gpu_kubernetes_objects", "kubernetes.core.k8s", "core"),
+        ("gpu_kubernetes_objects", "kubegpu.nodes.cluster_objects", "core"),
         ("nvidia_device_plugin", "kubernetes.core.helm", "helm"),
     ],
 )

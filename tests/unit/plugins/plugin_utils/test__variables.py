@@ -355,5 +355,7 @@ def test_variables_of_a_cluster_without_one_are_named_once():
         "gpu_node_labels_taint is set for a (1 more of its kind), and kubegpu_kube for no host: "
     )
     assert "Next step: set kubegpu_kube" in text
+    # The guide to closed sites sets the images for all hosts.
+    assert without_cluster({"": ["nvidia_device_plugin_image"], "a": []}) == ""
     # Monitoring sets up hosts as well.
     assert without_cluster({"": ["gpu_monitoring_enabled"], "a": ["nvidia_driver_branch"]}) == ""
