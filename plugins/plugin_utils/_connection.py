@@ -53,7 +53,11 @@ def incomplete(value: object) -> list[str]:
 
     A context is one of a kubeconfig, and a default kubeconfig is never used.
     """
-    return [] if names_cluster(value) else [key for key, one in public(value).items() if one]
+    return (
+        []
+        if names_cluster(value)
+        else [key for key, one in public(value).items() if one and key in _KEYS]
+    )
 
 
 def fixed(name: str, variables: Variables) -> Mapping[str, Any] | None:

@@ -168,8 +168,8 @@ def _unauthorized(server: Server, evidence: str) -> KubeError:
         f"The API server {server.host} does not accept the credentials of {server.source}: "
         "the token or client certificate is expired, revoked or of another cluster",
         evidence=evidence,
-        next_step="Get a new token or kubeconfig of this cluster; 'kubectl get --raw /api' with the "
-        "same kubeconfig shows whether it is good.",
+        next_step="Get a new token or kubeconfig of this cluster; 'kubectl get --raw /api' with "
+        "the same kubeconfig shows whether it is good.",
         status=401,
         reason="Unauthorized",
     )
