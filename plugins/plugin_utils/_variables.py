@@ -194,7 +194,7 @@ def mistaken_for_no_cluster(found: Iterable[Unknown], without: Iterable[str]) ->
         one
         for one in found
         if (lacking.intersection(one.hosts) if one.hosts else lacking)
-        # One of another name can be of the inventory itself, such as kubegpu_token.
+        # One of another name can be of the inventory itself, such as one for a token.
         and (
             one.nearest == FLEET
             or (one.name.startswith(FLEET) and str(one.nearest).startswith(f"{FLEET}."))

@@ -158,7 +158,10 @@ def test_what_could_not_be_seen_is_what_the_diagnosis_says():
         "<li><b>the cluster</b>: kubegpu_kube has neither kubeconfig nor host</li>"
         in html.render(report)
     )
-    assert "| - | the cluster | kubegpu\\_kube is not set |" in markdown.render(report)
+    assert (
+        "| - | the cluster | kubegpu\\_kube has neither kubeconfig nor host |"
+        in markdown.render(report)
+    )
 
 
 @pytest.mark.parametrize("failure", [{}, {"task": "Look", "cause": "No answer."}])
