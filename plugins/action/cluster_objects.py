@@ -11,7 +11,10 @@ from typing import Any
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._missing_rights import (
     with_all_rights,
 )
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._object_errors import in_words
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._object_errors import (
+    changed_kinds,
+    in_words,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import PhasedAction
 
 _MODULE = "kubernetes.core.k8s"
@@ -27,3 +30,5 @@ class ActionModule(PhasedAction):
     ) -> None:
         answer = self.other(_MODULE, options, task_vars)
         result.update(with_all_rights(self, in_words(answer, options), task_vars))
+        if not answer.get("failed"):
+            result["kinds"] = changed_kinds(answer)

@@ -18,6 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._command_line import inventories
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._connection import (
     FLEET,
+    names_cluster,
     public,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._controller_paths import (
@@ -37,6 +38,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables impo
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_options
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     known_names,
+    mistaken_for_no_cluster,
     prefixed,
     roles_of,
     unknown,
@@ -56,6 +58,10 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._specifications impo
 )
 
 _NEXT_STEP = f"Next step: correct the name; set {UNKNOWN} to fail or ignore to change this."
+_NO_CLUSTER = (
+    "Without it, hosts of a cluster would get what hosts without Kubernetes get. Next step: "
+    f"correct the name; set {UNKNOWN} to ignore if it is for something else."
+)
 _OPTIONS = {
     "hosts": {"type": "list", "elements": "str", "required": True},
     "reads": {"type": "bool", "default": False},
@@ -116,8 +122,15 @@ class ActionModule(ControllerAction):
         if _HOOKS in writes:
             texts += wrong_hooks(read, hosts.search)
         strictest = max(map(str, every[UNKNOWN]), key=_STRICTNESS.find, default="warn")
+        # "ignore" is for an inventory that uses such a name for something else.
+        alone = [
+            one for one in names if one and not names_cluster(connections.get(one, {}).get(FLEET))
+        ]
+        meant = mistaken_for_no_cluster(nothing_reads, alone)
         if nothing_reads and strictest == "fail":
             texts += [*map(str, nothing_reads), _NEXT_STEP]
+        elif meant and strictest == "warn":
+            texts += [*map(str, meant), _NO_CLUSTER]
         elif nothing_reads and strictest == "warn":
             *most, last = map(str, nothing_reads)
             result["warnings"] = [*most, f"{last} {_NEXT_STEP}"]

@@ -81,6 +81,12 @@ result:
   description: That of M(kubernetes.core.k8s).
   returned: success
   type: dict
+kinds:
+  description: The kinds of the objects that changed, or that would change in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [DaemonSet]
 reason:
   description: The word of the API server for a refusal.
   returned: if the API server refuses

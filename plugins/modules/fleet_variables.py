@@ -81,6 +81,8 @@ notes:
   - The variable C(kubegpu_unknown_variables) of the hosts or the play determines what happens with
     unknown names. V(warn), the default, warns, V(fail) fails, and V(ignore) does nothing. If hosts
     have different values, the strictest one applies.
+  - A name that was meant as C(kubegpu_kube) fails as well, unless it is ignored, if a host that has
+    it names no cluster.
   - Secrets are not checked. A value that depends on a variable which is not defined yet is left to
     its role.
 """

@@ -207,7 +207,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-results:
+nodes:
   description: >-
     The result of each node, by the keys of O(nodes): C(node), C(ok) (true, false, or null if it
     could not be tested), C(code), C(cause), C(evidence), C(next_step), C(proof), C(pod),
@@ -346,7 +346,7 @@ def main() -> None:
         elif nodes:
             result = tests.test(nodes, module.params["count"])
         else:
-            result = {"results": {}, "layers": []}
+            result = {"nodes": {}, "layers": []}
     except KubegpuError as error:
         more = {"layers": build_unreachable(nodes, "pod", error)} if is_test else {}
         fail(module, error, **more)

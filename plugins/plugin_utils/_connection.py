@@ -43,6 +43,23 @@ def public(value: object) -> dict[str, Any]:
     return {key: one for key, one in found.items() if key not in _SECRET and one is not None}
 
 
+def names_cluster(value: object) -> bool:
+    """Return whether a connection names a cluster; the other keys alone do not."""
+    return isinstance(value, Mapping) and bool(value.get("kubeconfig") or value.get("host"))
+
+
+def incomplete(value: object) -> list[str]:
+    """Return the keys of a connection that names no cluster; empty if none is set, or it does.
+
+    A context is one of a kubeconfig, and a default kubeconfig is never used.
+    """
+    return (
+        []
+        if names_cluster(value)
+        else [key for key, one in public(value).items() if one and key in _KEYS]
+    )
+
+
 def fixed(name: str, variables: Variables) -> Mapping[str, Any] | None:
     """Return a connection of a host as it was before any node was read; None if it was not set.
 
@@ -79,7 +96,7 @@ def connected(given: Any, hostvars: Mapping[str, Variables], host: str) -> dict[
     options = {option: result[key] for key, option in _OPTIONS.items() if result[key]}
     return {
         **result,
-        "in_cluster": bool(result["kubeconfig"] or result["host"]),
+        "in_cluster": names_cluster(result),
         "options": options,
         # The environment can tell these modules not to verify TLS.
         "core": {**options, "validate_certs": True},

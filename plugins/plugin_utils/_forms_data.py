@@ -236,7 +236,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "stdout?": "text",
         "stderr?": "text",
     },
-    "cluster_objects": {"result?": "mapping", "reason?": "text"},
+    "cluster_objects": {"result?": "mapping", "kinds?": _TEXTS, "reason?": "text"},
     "node_reboot": {"rebooted?": "flag", "elapsed?": "whole"},
     "gpu_host_maintenance": _MAINTENANCE,
     "gpu_node_maintenance": {**_MAINTENANCE, "requests?": _COUNTS, "lease_process?": "text"},
@@ -287,7 +287,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "requests?": _COUNTS,
     },
     "gpu_test_pods": {
-        "results?": {"*": "mapping"},
+        "nodes?": {"*": "mapping"},
         "layers?": _CLUSTER_LAYERS,
         "changes?": _TEXTS,
         "requests?": _COUNTS,

@@ -30,7 +30,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
     gpu_vendors,
 )
 
-from ._connection import FLEET, fixed
+from ._connection import FLEET, fixed, names_cluster
 from ._fact_names import refused_facts, variable_names
 from ._reading import is_lost, was_read
 from ._variables_data import AMD_ROLES, NODE_ROLES
@@ -257,8 +257,7 @@ def _vendors(variables: Variables) -> list[str]:
 
 
 def _in_cluster(variables: Variables) -> bool:
-    kube = connection(variables)
-    return bool(kube.get("kubeconfig") or kube.get("host"))
+    return names_cluster(connection(variables))
 
 
 def _is_enabled(variables: Variables, role: str, *, default: bool = False) -> bool:

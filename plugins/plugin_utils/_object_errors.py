@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The failure of kubernetes.core.k8s, which quotes the API server's answer as it came. Pure."""
+"""The answers of kubernetes.core.k8s: what it changed, and a failure in words. Pure."""
 
 from __future__ import annotations
 
@@ -16,6 +16,20 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import 
     Server,
     from_answer,
 )
+
+
+def changed_kinds(answer: Mapping[str, Any]) -> list[str]:
+    """Return the kinds of the objects that changed, or that would change in check mode.
+
+    The answer for a list has one entry for each object, that for one object is the entry.
+    """
+    result = answer.get("result")
+    each = result.get("results") if isinstance(result, Mapping) else None
+    entries = each if isinstance(each, list) else [answer]
+    kinds = {
+        str((one.get("result") or {}).get("kind") or "") for one in entries if one.get("changed")
+    }
+    return sorted(kinds - {""})
 
 
 def in_words(result: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import
     wrong_argument,
 )
 
+from ._connection import FLEET, incomplete
 from ._foreign_names import foreign
 from ._rollout import percentage_error, serial_error
 from ._variables_data import (
@@ -181,6 +182,26 @@ def without_cluster(names: Mapping[str, Iterable[str]]) -> str:
     )
 
 
+def mistaken_for_no_cluster(found: Iterable[Unknown], without: Iterable[str]) -> list[Unknown]:
+    """Return the unknown names that were meant as the connection to a cluster.
+
+    Their hosts would get what hosts without Kubernetes get, such as packages of an exporter.
+
+    :param without: the hosts that have no connection.
+    """
+    lacking = set(without)
+    return [
+        one
+        for one in found
+        if (lacking.intersection(one.hosts) if one.hosts else lacking)
+        # One of another name can be of the inventory itself, such as one for a token.
+        and (
+            one.nearest == FLEET
+            or (one.name.startswith(FLEET) and str(one.nearest).startswith(f"{FLEET}."))
+        )
+    ]
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the most similar known name with the same prefix; None if none is similar.
 
@@ -232,6 +253,9 @@ def wrong(
             if expectation:
                 error = wrong_value(name, expectation, given[name])
                 found.append(Wrong(name, "playbook", error))
+    keys = incomplete(values.get(FLEET))
+    if keys:
+        found.append(Wrong(FLEET, "playbook", _without_address(keys)))
     for role, (part, cluster) in ROLES.items():
         given, wrong_mappings = _by_key(values, specifications.get(role, {}))
         options = with_keys(specifications.get(role, {}))
@@ -274,6 +298,16 @@ def _by_key(
             else:
                 errors[f"{name}.{key}"] = _unknown_key(name, str(key), list(keys))
     return given, errors
+
+
+def _without_address(keys: Sequence[str]) -> InputError:
+    """Return the error for a connection that would count as no cluster, without a word."""
+    return InputError(
+        f"{FLEET} has {', '.join(keys)}, but neither kubeconfig nor host, so that it names no "
+        "cluster: a default kubeconfig is never used.",
+        next_step=f"Set {FLEET}.kubeconfig to a file on the host that sends the requests, or "
+        f"{FLEET}.host; for hosts without a cluster, leave {FLEET} out.",
+    )
 
 
 def _joined(role: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -87,11 +87,12 @@ _SAID = re.compile(
 # What programs say of a password that they do not show. One that is such a word remains visible.
 _ORDINARY = re.compile(
     r"(?:a|about|already|also|always|an|and|as|at|bad|being|but|by|case-sensitive|correct|default|"
-    r"done|down|empty|enough|false|for|found|from|given|gone|good|here|hidden|if|in|incorrect|"
-    r"invalid|kept|known|long|lost|mandatory|needed|never|new|nil|no|none|not|now|null|of|off|ok|"
-    r"okay|old|on|one|only|optional|or|out|present|private|read|ready|right|safe|secret|sent|set|"
-    r"short|shown|so|stale|still|strong|that|the|there|this|to|too|true|unknown|unset|unusable|up|"
-    r"valid|weak|what|where|with|without|wrong|your|[a-z]+(?:ed|able|ible|ing|ory|less))"
+    r"done|down|empty|enough|false|for|forbidden|found|from|given|gone|good|here|hidden|if|in|"
+    r"incorrect|invalid|kept|known|long|lost|mandatory|needed|never|new|nil|no|none|not|now|null|"
+    r"of|off|ok|okay|old|on|one|only|optional|or|out|present|private|read|ready|right|safe|secret|"
+    r"sent|set|short|shown|so|stale|still|strong|that|the|there|this|to|too|true|unknown|unset|"
+    r"unusable|up|valid|weak|what|where|with|without|wrong|your|"
+    r"[a-z]+(?:ed|able|ible|ing|ory|less))"
     r"[.,;:!?)\]}\"'`]*",
     re.I,
 )

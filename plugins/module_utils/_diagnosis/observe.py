@@ -28,6 +28,7 @@ from .types import (
 )
 
 _NOT_LOADED = "driver_not_loaded"
+_NO_CLUSTER = "kubegpu_kube has neither kubeconfig nor host"
 _ROOT = "only root can read it (become)"
 
 
@@ -104,7 +105,7 @@ def unseen(hosts: Iterable[Host], asked: bool) -> list[dict[str, str]]:
         for what, why in _unseen(host, asked)
     ]
     if not asked:
-        rows.append({"host": "", "what": "the cluster", "why": "kubegpu_kube is not set"})
+        rows.append({"host": "", "what": "the cluster", "why": _NO_CLUSTER})
     unique = {(row["host"], row["what"], row["why"]): row for row in rows}
     return [unique[key] for key in sorted(unique)]
 

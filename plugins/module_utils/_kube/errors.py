@@ -168,8 +168,8 @@ def _unauthorized(server: Server, evidence: str) -> KubeError:
         f"The API server {server.host} does not accept the credentials of {server.source}: "
         "the token or client certificate is expired, revoked or of another cluster",
         evidence=evidence,
-        next_step="Get a new token or kubeconfig of this cluster; 'kubectl auth whoami' with the "
-        "same kubeconfig shows whether it is good.",
+        next_step="Get a new token or kubeconfig of this cluster; 'kubectl get --raw /api' with "
+        "the same kubeconfig shows whether it is good.",
         status=401,
         reason="Unauthorized",
     )
@@ -269,8 +269,8 @@ def unreachable(server: Server, error: BaseException) -> KubeError:
         f"The API server {server.host} of {server.source} cannot be reached",
         evidence=shorten(_without_object(error)),
         next_step=f"{loopback}Check address and port, the network and firewall between here and "
-        "there, the proxy settings, and that the API server runs. It is asked from the host that "
-        "the task is delegated to.",
+        "there, the proxy settings, and that the API server runs. The machine that runs this "
+        "task sends the request: the controller, unless kubegpu_kube.delegate names another host.",
         reason="Unreachable",
     )
 

@@ -121,7 +121,7 @@ class PodTests:
         if self.request.busy_fails:
             results = {key: _strict(result) for key, result in results.items()}
         return {
-            "results": {
+            "nodes": {
                 host.key: self._result(host, found[host.key], results[host.key], details)
                 for host in hosts
             },

@@ -308,7 +308,7 @@ def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Row
     rows = cluster_plan(
         variables.get("gpu_node_labels_result") or {},
         [
-            (name, variables.get(f"{role}_plan") or {}, _result_changed(variables, role))
+            (name, variables.get(f"{role}_plan") or {}, variables.get(f"{role}_result") or {})
             for name, role in (
                 ("device plugin", "nvidia_device_plugin"),
                 ("AMD device plugin", "amd_device_plugin"),
@@ -318,7 +318,7 @@ def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Row
         ],
     )
     dra = variables.get("nvidia_dra_driver_plan") or {}
-    return [*rows, *dra_plan(dra, _result_changed(variables, "nvidia_dra_driver"))]
+    return [*rows, *dra_plan(dra, variables.get("nvidia_dra_driver_result") or {})]
 
 
 def cluster_teardown_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
@@ -338,7 +338,7 @@ def monitoring_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> 
 
 def dra_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
     """Return the table of what the DRA driver needs, and what is there."""
-    return dra_plan(hostvars[hosts[0]].get("nvidia_dra_driver_plan") or {}, False)
+    return dra_plan(hostvars[hosts[0]].get("nvidia_dra_driver_plan") or {}, {})
 
 
 def _result_changed(variables: Variables, role: str) -> bool:

@@ -15,6 +15,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import
 # Codes of untested layers for which other columns of the table show the reason.
 _OBVIOUS = frozenset({"waits", "needs_driver", "no_gpu", "not_asked"})
 _WORDS = {True: "ok", False: "failed", None: "not tried"}
+# Of the entry that says why the cluster could not be asked; the first host has it for all of them.
+_NOT_ASKED = "cluster_not_asked"
+#: The row of the cluster, which could not be asked.
+CLUSTER = "cluster"
 #: Of a host that has none, unless something is wrong with what its cluster offers.
 NO_GPU = "no GPU"
 
@@ -45,7 +49,38 @@ def rows(
     }
     for name in without:
         found[name] = _without_gpu(found[name])
-    return list(found.values())
+    return [*found.values(), *_cluster_rows(found.values(), layers)]
+
+
+def _cluster_rows(
+    rows_of_hosts: Iterable[Mapping[str, Any]], layers: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the row of a cluster that could not be asked; it is not a fault of one of its nodes.
+
+    The hosts keep the entries, by which a playbook fails and an upgrade decides.
+    """
+    entries = [one for row in rows_of_hosts for one in row["layers"] if _is_not_asked(one)]
+    if not entries:
+        return []
+    asked = {one["layer"] for one in entries}
+    told = dict.fromkeys(message(one, head=str(one["cause"]), flat=True) for one in entries)
+    return [
+        {
+            "node": CLUSTER,
+            **{layer: _WORDS[False] if layer in asked else None for layer in layers},
+            "result": _WORDS[False],
+            "failed": True,
+            "causes": [*told],
+            "not_tried": [],
+            "notes": [*told],
+            "proof": [],
+            "layers": [],
+        }
+    ]
+
+
+def _is_not_asked(entry: Mapping[str, Any]) -> bool:
+    return entry["ok"] is False and entry.get("code") == _NOT_ASKED
 
 
 def _without_gpu(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,11 +97,15 @@ def _row(
     entries = sorted(entries, key=lambda entry: order.get(entry["layer"], len(order)))
     row: dict[str, Any] = {"node": name}
     for layer in layers:
-        oks = [entry["ok"] for entry in entries if entry["layer"] == layer]
+        oks = [
+            None if _is_not_asked(entry) else entry["ok"]
+            for entry in entries
+            if entry["layer"] == layer
+        ]
         # A runtime that was not tested does not change the result of another one.
         value = False if False in oks else True if True in oks else None
         row[layer] = _WORDS[value] if oks else None
-    failures = [entry for entry in entries if entry["ok"] is False]
+    failures = [entry for entry in entries if entry["ok"] is False and not _is_not_asked(entry)]
     untested = [entry for entry in entries if entry["ok"] is None and entry.get("cause")]
     row["result"] = (
         "failed" if failures or not entries else "ok" if _any_ok(entries) else "not tried"

@@ -161,7 +161,7 @@ def test_what_is_there_of_our_plugin_and_no_content_of_secrets(made):
 
 
 def test_s14_taken_is_told_from_missing(made, kubeconfig):
-    results = run_pods(kubeconfig, FULL, EMPTY, "nowhere")["results"]
+    results = run_pods(kubeconfig, FULL, EMPTY, "nowhere")["nodes"]
     assert (results[FULL]["ok"], results[FULL]["code"]) == (None, "all_taken")
     assert "kubegpu/train (2)" in results[FULL]["cause"]
     assert (results[EMPTY]["ok"], results[EMPTY]["code"]) == (False, "plugin_missing")
@@ -170,8 +170,8 @@ def test_s14_taken_is_told_from_missing(made, kubeconfig):
 
 def test_a_pod_that_nobody_places_is_told_and_removed(made, kubeconfig):
     answer = run_pods(kubeconfig, FREE)
-    assert answer["results"][FREE]["code"] == "not_scheduled"
-    assert "kube-scheduler" in answer["results"][FREE]["evidence"]
+    assert answer["nodes"][FREE]["code"] == "not_scheduled"
+    assert "kube-scheduler" in answer["nodes"][FREE]["evidence"]
     assert answer["changed"] is False and left(made) == []
 
 
@@ -241,7 +241,7 @@ def test_why_pods_have_no_gpu_with_the_rights_of_the_manifest(kubeconfig, resear
 def test_check_mode_makes_nothing(made, kubeconfig):
     given = {"kubeconfig": kubeconfig, "nodes": {FREE: {"resources": {GPU: 2}}}}
     answer = run_module(gpu_test_pods.main, given, check=True)
-    assert (answer["results"][FREE]["ok"], answer["results"][FREE]["code"]) == (None, "check_mode")
+    assert (answer["nodes"][FREE]["ok"], answer["results"][FREE]["code"]) == (None, "check_mode")
     assert "create" not in answer["requests"] and left(made) == []
 
 

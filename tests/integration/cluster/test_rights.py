@@ -186,7 +186,7 @@ def verify(pods, token):
         assert "layers" in answer or "pods" in answer, answer
     nodes = {BOTH: {"resources": {GPU: 1}}}
     tried = run_module(gpu_test_pods.main, {"kubeconfig": token, "nodes": nodes, "timeout": 1})
-    assert tried["results"][BOTH]["code"] == "not_scheduled", tried
+    assert tried["nodes"][BOTH]["code"] == "not_scheduled", tried
     for name in made:
         pods.kube.delete(f"/api/v1/namespaces/kubegpu/pods/{name}", grace=0)
 

@@ -122,5 +122,7 @@ def test_diagnose_writes_the_root_causes_that_it_found(nodes, tmp_path):
     assert any(line.strip() == f"Fix: {pasted}" for line in run.screen.splitlines()), run.screen
     for name in ("report.md", "report.html"):
         assert pasted in (folder / name).read_text(encoding="utf-8")
-    assert report["unseen"] == [{"what": "the cluster", "why": "kubegpu_kube is not set"}]
+    assert report["unseen"] == [
+        {"what": "the cluster", "why": "kubegpu_kube has neither kubeconfig nor host"}
+    ]
     assert [one["id"] for one in report["actions"]] == ["driver_missing", "run_failed"]

@@ -69,7 +69,11 @@ def test_nodes_where_site_never_ran(fleet, dest):
     assert "handler_missing" in by_host[WHOLE]["follows"]
     assert f"kubegpu.nodes.site --limit {WHOLE} " in by_host[WHOLE]["fix"]
     assert result["hosts"][WITHOUT]["verdict"] == "no GPU"
-    assert {"host": "", "what": "the cluster", "why": "kubegpu_kube is not set"} in result["unseen"]
+    assert {
+        "host": "",
+        "what": "the cluster",
+        "why": "kubegpu_kube has neither kubeconfig nor host",
+    } in result["unseen"]
     failed = {host for host, one in run.stats.items() if one["failures"]}
     assert failed == {BARE, WHOLE}
     assert on_nodes("find /etc /var/lib/kubegpu -newer /proc/1/stat | sort", HOSTS) == before

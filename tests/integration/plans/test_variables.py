@@ -49,6 +49,19 @@ def test_variables_of_a_cluster_without_one_are_said_once(tmp_path):
     assert words(run).count("and kubegpu_kube for no host") == 1
 
 
+@pytest.mark.parametrize("name", ["kubegpu_kub", "kubegpu_kube"])
+def test_a_connection_that_names_no_cluster_ends_the_run(tmp_path, name):
+    """Otherwise the hosts would get what hosts without Kubernetes get."""
+    run = plan(tmp_path, own={"b": {name: {"context": "testbed"}}})
+    assert run.status == 2 and "Read the node]" not in run.screen
+    if name == "kubegpu_kube":
+        assert "kubegpu_kube has context, but neither kubeconfig nor host" in words(run)
+        return
+    assert "Did you mean kubegpu_kube? Without it, hosts of a cluster" in words(run)
+    run = plan(tmp_path, own={"b": {name: {}}}, kubegpu_unknown_variables="ignore")
+    assert run.status == 0, run.screen
+
+
 @pytest.mark.parametrize("word", ["fail", "ignore"])
 @pytest.mark.full("ignore", why="the other word")
 def test_what_follows_from_a_name_that_nothing_reads(tmp_path, word):

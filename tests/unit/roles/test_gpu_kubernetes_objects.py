@@ -86,3 +86,18 @@ def answer(name, changed):
 def test_which_daemonsets_were_changed(results, names):
     found = value("daemonsets", private={"applied": {"results": results}})
     assert [one["metadata"]["name"] for one in found] == names
+
+
+def test_which_kinds_differ():
+    tried = {"begun": {"results": [{"kinds": ["Namespace"]}, {"skipped": True}]},
+             "applied": {"results": [{"kinds": ["DaemonSet"]}]}}  # fmt: skip
+    there = {"present": OBJECTS, "existing": [NAMESPACE]}
+    known = {**tried, "login": {"changed": False}}
+    plan = {"predicted": False, "rest": OBJECTS}
+    assert value("kinds", private=known, plan=plan, **there) == ["Namespace", "DaemonSet"]
+    # What the API server cannot try yet is all new; a secret's answer is censored.
+    known = {"begun": tried["begun"], "login": {"changed": True}}
+    plan = {"predicted": True, "rest": [DAEMONSET]}
+    assert value("kinds", private=known, plan=plan, **there) == [
+        "Namespace", "Secret", "DaemonSet",
+    ]  # fmt: skip

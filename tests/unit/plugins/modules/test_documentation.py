@@ -136,6 +136,12 @@ def test_the_rows_of_a_mapping_are_documented_below_one_key(name, option):
         assert spec.keys() == row[1]["suboptions"].keys()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_module_returns_a_key_that_ansible_renames(name):
+    """Of 'results', which a loop registers, Ansible warns, and renames it."""
+    assert "results" not in (yaml.safe_load(load(name).RETURN) or {})
+
+
 def tasks_of(tasks):
     for task in tasks:
         yield {key: value for key, value in task.items() if key not in BLOCKS}

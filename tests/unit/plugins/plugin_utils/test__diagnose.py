@@ -48,7 +48,7 @@ def test_what_each_host_is_diagnosed_from():
     }  # fmt: skip
     unseen = {(row["host"], row["why"]) for row in result["unseen"]}
     assert ("gpu2", "nvidia-smi") in unseen and ("gpu3", "its facts could not be read") in unseen
-    assert ("", "kubegpu_kube is not set") in unseen
+    assert ("", "kubegpu_kube has neither kubeconfig nor host") in unseen
 
 
 def test_facts_of_another_form_cost_their_own_host_its_diagnosis_only():
@@ -98,7 +98,9 @@ def test_remarks_are_in_the_result_and_not_in_the_table():
     row, cluster = show.rows(result)
     assert (row["verdict"], row["roots"], row["notes"]) == ("ok", [], [])
     assert (cluster["node"], cluster["verdict"]) == ("cluster", "not read")
-    assert cluster["notes_last"] == ["not checked: the cluster (kubegpu_kube is not set)"]
+    assert cluster["notes_last"] == [
+        "not checked: the cluster (kubegpu_kube has neither kubeconfig nor host)"
+    ]
 
 
 @pytest.mark.parametrize(

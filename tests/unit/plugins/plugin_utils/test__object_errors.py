@@ -10,7 +10,10 @@ import json
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._object_errors import in_words
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._object_errors import (
+    changed_kinds,
+    in_words,
+)
 
 OPTIONS = {"host": "https://api:6443", "state": "present"}
 
@@ -65,3 +68,16 @@ def test_an_owner_of_a_field_and_an_object_that_is_not_valid_are_named():
 )
 def test_other_results_are_left_as_they_are(result):
     assert in_words(result, OPTIONS) == result
+
+
+def applied(kind, changed):
+    return {"changed": changed, "result": {"kind": kind, "metadata": {"name": "plugin"}}}
+
+
+def test_only_the_kinds_that_differ_are_named():
+    several = [applied("ServiceAccount", False), applied("DaemonSet", True)]
+    assert changed_kinds({"changed": True, "result": {"results": several}}) == ["DaemonSet"]
+    assert changed_kinds(applied("DaemonSet", True)) == ["DaemonSet"]
+    assert changed_kinds(applied("DaemonSet", False)) == []
+    # A removal has objects without a kind.
+    assert changed_kinds({"changed": True, "result": {"results": [{"changed": True}]}}) == []

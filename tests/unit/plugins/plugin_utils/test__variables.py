@@ -23,6 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     READERS,
     Unknown,
     known_names,
+    mistaken_for_no_cluster,
     prefixed,
     roles_of,
     unknown,
@@ -361,3 +362,43 @@ def test_variables_of_a_cluster_without_one_are_named_once():
     assert without_cluster({"": ["nvidia_device_plugin_image"], "a": []}) == ""
     # Monitoring sets up hosts as well.
     assert without_cluster({"": ["gpu_monitoring_enabled"], "a": ["nvidia_driver_branch"]}) == ""
+
+
+def test_a_connection_without_an_address_is_refused():
+    """A context alone would count as no cluster: a default kubeconfig is never used."""
+    (found,) = wrong({"kubegpu_kube": {"context": "testbed", "delegate": None}}, {}, fits)
+    assert (found.variable, found.part) == ("kubegpu_kube", "playbook")
+    assert found.message.startswith("kubegpu_kube has context, but neither kubeconfig nor host")
+    assert "Next step: Set kubegpu_kube.kubeconfig to a file" in found.message
+    for right in (
+        {},
+        {"kubeconfig": ""},
+        {"kubeconfig": "/x", "context": "a"},
+        {"host": "b"},
+        None,
+    ):
+        assert wrong({"kubegpu_kube": right}, {}, fits) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "stops"),
+    [
+        ("kubegpu_kub", True),
+        ("kubegpu_kubeconfig", True),
+        ("kubegpu_kube_context", True),
+        ("nvidia_device_plugin_kube", True),
+        # Of the inventory itself, for a template.
+        ("kubegpu_token", False),
+        ("kubegpu_seriall", False),
+        ("kubegpu_kube_namespac", False),
+    ],
+)
+def test_a_mistyped_connection_ends_the_run(name, stops):
+    def found(names, without):
+        return [one.name for one in mistaken_for_no_cluster(unknown(names, KNOWN), without)]
+
+    names = {"": [], "a": [name], "b": []}
+    assert found(names, ["a", "b"]) == ([name] if stops else [])
+    # Of the play, for all hosts; and with a connection next to it.
+    assert found({"": [name]}, ["a"]) == ([name] if stops else [])
+    assert found(names, ["b"]) == found({"": [name]}, []) == []

@@ -570,6 +570,10 @@ def test_forms_that_no_name_before_a_value_shows(text, shown):
         "Pulling image nvcr.io/nvidia/k8s-device-plugin:v0.17.0",
         "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.95.05",
         'err="secret is still being created"',
+        'rolebindings.rbac.authorization.k8s.io is forbidden: User "system:serviceaccount:a:b" '
+        'cannot list resource "rolebindings" in API group "rbac.authorization.k8s.io"',
+        'secrets is forbidden: User "jane" cannot list resource "secrets" in API group ""',
+        'tokenreviews.authentication.k8s.io is forbidden: User "jane" cannot create',
     ],
 )
 def test_ordinary_lines_of_logs_stay(text):
@@ -632,3 +636,10 @@ def test_a_line_of_a_hostile_node_takes_time_in_proportion_to_its_length():
     shown = redact_yaml('token="' * 100_000)
     assert time.process_time() - begin < 20
     assert "token" in shown
+
+
+@pytest.mark.parametrize(
+    "text", [f"Authorization: Bearer {TOKEN}", f"the token is {TOKEN}", f"authorization is {TOKEN}"]
+)
+def test_a_credential_after_such_a_word_is_covered(text):
+    assert TOKEN not in redact(text) and MARK in redact(text)

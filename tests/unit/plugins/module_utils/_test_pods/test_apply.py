@@ -81,7 +81,7 @@ def test_a_pod_on_each_node_and_none_afterwards():
     cluster = two_nodes()
     cluster.made = ends("Succeeded")
     one = begun(cluster)
-    results = run(one)["results"]
+    results = run(one)["nodes"]
     assert [results[name]["ok"] for name in ("n1", "n2")] == [True, True]
     assert results["n1"]["proof"] == f"a pod with 1 {GPU} said 'Test PASSED'"
     assert results["n1"]["log"][-2] == "Test PASSED"
@@ -119,7 +119,7 @@ def test_a_pod_that_does_not_end_is_given_up_in_time():
     cluster, time = two_nodes(), Time()
     cluster.made = ends("Running")
     cluster.log = "counting"
-    results = run(begun(cluster, time, request={"timeout": 60}))["results"]
+    results = run(begun(cluster, time, request={"timeout": 60}))["nodes"]
     assert {one["code"] for one in results.values()} == {"timed_out"}
     assert 60 <= time.now < 90 and left(cluster) == []
 
@@ -129,7 +129,7 @@ def test_a_pod_that_cannot_be_removed_is_named():
     cluster.made = ends("Succeeded")
     cluster.fails["delete", "pods"] = KubeError("It is not allowed.")
     one = begun(cluster)
-    assert run(one, "n1")["results"]["n1"]["ok"]
+    assert run(one, "n1")["nodes"]["n1"]["ok"]
     (note,) = one.reader.notes
     assert left(cluster)[0] in note and "It is not allowed. The next run removes it." in note
 
@@ -147,7 +147,7 @@ def test_a_pod_that_is_not_admitted_says_which_option_helps(words, option):
     cluster.fails["create", "pods"] = KubeError(
         "The API server does not allow POST", evidence=f'pods "x" is forbidden: {words}', status=403
     )
-    result = run(begun(cluster), "n1")["results"]["n1"]
+    result = run(begun(cluster), "n1")["nodes"]["n1"]
     assert (result["ok"], result["code"]) == (False, "pod_refused")
     assert words in result["evidence"] and option in result["next_step"]
 
@@ -185,7 +185,7 @@ def test_a_run_at_the_same_time_may_make_the_namespace():
     cluster.made = ends("Succeeded")
     cluster.fails["create", "namespaces"] = KubeError("it is there", reason="AlreadyExists")
     one = begun(cluster)
-    assert run(one)["results"]["n1"]["ok"] and one.changes == []
+    assert run(one)["nodes"]["n1"]["ok"] and one.changes == []
     cluster.fails["create", "namespaces"] = KubeError("not allowed", status=403)
     with pytest.raises(KubeError, match="not allowed"):
         run(begun(cluster))
@@ -210,7 +210,7 @@ def test_check_mode_predicts_and_makes_nothing():
     cluster = two_nodes(namespaces=())
     cluster.create = lambda path, body, *, dry_run, **more: body if dry_run else pytest.fail(path)
     one = begun(cluster, check_mode=True)
-    results = run(one)["results"]
+    results = run(one)["nodes"]
     assert {result["code"] for result in results.values()} == {"check_mode"}
     assert one.changes == ["namespace kubegpu made"] and left(cluster) == []
 
@@ -240,7 +240,7 @@ def test_a_dra_driver_gives_the_test_pod_its_gpu_by_the_resources_name():
 
     cluster.made = keep
     one = begun(cluster, request={"runtime_class": "auto"})
-    assert run(one, "n1")["results"]["n1"]["ok"]
+    assert run(one, "n1")["nodes"]["n1"]["ok"]
     (item,) = made
     assert item["spec"]["containers"][0]["resources"] == {"limits": {GPU: "1"}}
     # CDI does it; the nvidia runtime would add what the image's environment asks for.
@@ -254,7 +254,7 @@ def test_a_dra_driver_gives_the_test_pod_its_gpu_by_the_resources_name():
 
 def test_where_claims_hold_all_devices_no_pod_is_made():
     cluster = dra_node(resourceclaims=[claim(devices=("gpu-0", "gpu-1"))])
-    result = run(begun(cluster), "n1")["results"]["n1"]
+    result = run(begun(cluster), "n1")["nodes"]["n1"]
     assert (result["ok"], result["code"]) == (None, "all_taken")
     assert result["cause"] == "All 2 nvidia.com/gpu of n1 are taken, by the pod default/train (2)."
 
@@ -275,7 +275,7 @@ def test_a_device_without_a_resources_name_is_asked_for_by_a_claim(served):
 
     cluster.made = keep
     one = begun(cluster, request={"runtime_class": "auto"})
-    result = run(one, "n1", count=2)["results"]["n1"]
+    result = run(one, "n1", count=2)["nodes"]["n1"]
     assert result["ok"] and "a pod with 2 gpu.nvidia.com said" in result["proof"]
     (pod,), (asked,) = made, cluster.objects["resourceclaims"]
     assert pod["spec"]["containers"][0]["resources"] == {"claims": [{"name": "gpu"}]}
@@ -295,7 +295,7 @@ def test_a_device_without_a_resources_name_is_asked_for_by_a_claim(served):
 def test_no_pod_waits_for_devices_that_claims_hold():
     held = [claim(devices=("gpu-0", "gpu-1"))]
     cluster = dra_node(deviceclasses=[device_class(resource=None)], resourceclaims=held)
-    result = run(begun(cluster), "n1")["results"]["n1"]
+    result = run(begun(cluster), "n1")["nodes"]["n1"]
     assert (result["ok"], result["code"]) == (None, "all_taken")
     assert result["cause"] == "All 2 gpu.nvidia.com of n1 are taken, by the pod default/train (2)."
 
@@ -305,7 +305,7 @@ def test_a_claim_that_may_not_be_made_is_told_and_its_pod_is_deleted():
     cluster.fails["create", "resourceclaims"] = KubeError(
         "The right 'create' on 'resourceclaims' is missing", status=403, next_step="Give it."
     )
-    result = run(begun(cluster), "n1")["results"]["n1"]
+    result = run(begun(cluster), "n1")["nodes"]["n1"]
     assert (result["ok"], result["code"]) == (False, "pod_refused")
     assert "resourceclaims" in result["cause"] and left(cluster) == []
 
@@ -321,7 +321,7 @@ def test_a_claim_that_may_not_be_made_is_told_and_its_pod_is_deleted():
     ],
 )
 def test_devices_that_no_class_can_give_out_are_not_tried_and_no_failure(objects, evidence):
-    result = run(begun(dra_node(**objects)), "n1")["results"]["n1"]
+    result = run(begun(dra_node(**objects)), "n1")["nodes"]["n1"]
     assert (result["ok"], result["code"]) == (None, "dra_no_class")
     assert "The DRA driver gpu.nvidia.com serves n1" in result["cause"]
     assert evidence in result["evidence"] and "kubectl get deviceclasses" in result["next_step"]
@@ -338,7 +338,7 @@ def test_a_pod_that_lost_the_race_for_the_last_device_is_told_who_has_it():
         cluster.objects["resourceclaims"] = [claim(devices=("gpu-0", "gpu-1"))]
 
     cluster.made = wait
-    result = run(begun(cluster, time), "n1")["results"]["n1"]
+    result = run(begun(cluster, time), "n1")["nodes"]["n1"]
     assert (result["ok"], result["code"]) == (None, "all_taken")
     assert "default/train" in result["cause"] and time.now < 60
 
@@ -357,7 +357,7 @@ def test_what_the_scheduler_said_before_it_found_room_is_no_failure():
                 item["status"]["phase"] = "Succeeded"
 
     time.at = later
-    result = run(begun(cluster, time), "n1")["results"]["n1"]
+    result = run(begun(cluster, time), "n1")["nodes"]["n1"]
     assert result["ok"] is True and time.now >= 40
 
 
@@ -366,6 +366,6 @@ def test_no_pod_is_made_for_a_host_that_may_be_another_node():
         nodes=[node("cp1", gpus=1, machine_id="a" * 32), node("gpu7", machine_id="b" * 32)]
     )
     given = {"gpu7": {"resources": {GPU: 1}, "machine_id": "a" * 32}}
-    result = begun(cluster).test(read_expected(given), 1)["results"]["gpu7"]
+    result = begun(cluster).test(read_expected(given), 1)["nodes"]["gpu7"]
     assert (result["ok"], result["node"], result["code"]) == (False, None, "node_uncertain")
     assert "has the machine id of the node cp1" in result["cause"] and left(cluster) == []

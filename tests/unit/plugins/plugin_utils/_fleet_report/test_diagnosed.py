@@ -150,10 +150,18 @@ def test_what_could_not_be_seen_is_what_the_diagnosis_says():
         "n2": [{"what": "the node", "why": "its facts could not be read"}],
     }
     # The row of the cluster belongs to no node.
-    assert report["unseen"] == [{"what": "the cluster", "why": "kubegpu_kube is not set"}]
+    assert report["unseen"] == [
+        {"what": "the cluster", "why": "kubegpu_kube has neither kubeconfig nor host"}
+    ]
     assert states(report) == {"n1": "ready", "n2": "unknown"}
-    assert "<li><b>the cluster</b>: kubegpu_kube is not set</li>" in html.render(report)
-    assert "| - | the cluster | kubegpu\\_kube is not set |" in markdown.render(report)
+    assert (
+        "<li><b>the cluster</b>: kubegpu_kube has neither kubeconfig nor host</li>"
+        in html.render(report)
+    )
+    assert (
+        "| - | the cluster | kubegpu\\_kube has neither kubeconfig nor host |"
+        in markdown.render(report)
+    )
 
 
 @pytest.mark.parametrize("failure", [{}, {"task": "Look", "cause": "No answer."}])

@@ -71,31 +71,32 @@ def test_the_dra_driver_and_what_it_needs():
         "preconditions": NEEDED,
         "refusals": [{"cause": "Kubernetes: v1.20.2"}, {"cause": "CDI: off"}],
     }
-    rows = {row["node"]: row for row in dra_plan(refused, False)}
+    rows = {row["node"]: row for row in dra_plan(refused, {})}
     assert list(rows) == ["DRA driver", "DRA: cluster", "DRA: gpu1"]
     assert rows["DRA driver"]["why"] == ["DRA: not possible: Kubernetes: v1.20.2 and 1 more"]
     assert rows["DRA: cluster"]["changes"] == ["Kubernetes: v1.20.2"]
     assert rows["DRA: cluster"]["why"] == ["missing (/version). Upgrade."]
     assert rows["DRA: gpu1"]["changes"] == ["driver: 580.126.09", "CDI: off"]
     assert rows["DRA: gpu1"]["why"] == ["met", "missing (the dump). Switch it on."]
-    assert dra_plan({}, False) == []
+    assert dra_plan({}, {}) == []
 
 
 def test_the_dra_driver_takes_the_device_plugins_place():
     made = {"action": "apply", "api": "v1", "refusals": [], "preconditions": [],
             "objects": [{"kind": "DaemonSet"}], "replaced": [{"kind": "DaemonSet"}],
             "reasons": ["because"]}  # fmt: skip
-    (row,) = dra_plan(made, True)
+    (row,) = dra_plan(made, {"changed": True})
     assert row["kubernetes"] == "v1"
     assert row["changes"] == ["remove the device plugin", "apply DaemonSet"]
     assert row["why"] == ["the DRA driver allocates its GPUs", "because"]
-    (same,) = dra_plan(made, False)
+    (same,) = dra_plan(made, {"changed": False})
     assert same["changes"] == ["none"]
 
 
 def test_the_device_plugin():
-    def row(plan, changed=True):
-        (last,) = cluster_plan({}, [("device plugin", plan, changed), ("monitoring", {}, True)])
+    def row(plan, changed=True, **result):
+        given = {"changed": changed, **result}
+        (last,) = cluster_plan({}, [("device plugin", plan, given), ("monitoring", {}, given)])
         return last["changes"], last["why"]
 
     applied = {"action": "apply", "objects": [{"kind": "DaemonSet"}], "reasons": ["because"]}
@@ -107,3 +108,32 @@ def test_the_device_plugin():
         ["apply DaemonSet", "remove those of this collection from namespace old"],
         ["because", "an earlier run deployed it there"],
     )
+    # What differs, not all that is applied; an earlier place alone is a removal.
+    two = {**applied, "objects": [{"kind": "DaemonSet"}, {"kind": "RuntimeClass"}]}
+    assert row(two, kinds=["RuntimeClass"]) == (["apply RuntimeClass"], ["because"])
+    assert row({**two, "earlier": ["old"]}, kinds=[])[0] == [
+        "remove those of this collection from namespace old"
+    ]
+    assert row(two, kinds=[])[0] == ["remove objects of this collection"]
+
+
+def test_only_labels_that_differ_are_shown():
+    labels = {f"kubegpu.nodes/{number}": "same" for number in range(22)}
+    had = {**labels, "kubegpu.nodes/driver": "535", "kubegpu.nodes/mig": "all"}
+    has = {**labels, "kubegpu.nodes/driver": "580"}
+    taint = {"key": "gpu", "value": "new", "effect": "NoSchedule"}
+    node = {**NODE, "changed": True, "labels": has, "taints": [taint]}
+    diff = {
+        "before": {"n1": {"labels": had, "taints": ["gpu=old:NoSchedule", "a:NoSchedule"]}},
+        "after": {"n1": {"labels": has, "taints": ["gpu=new:NoSchedule", "a:NoSchedule"]}},
+    }
+    row = first(nodes={"h1": node}, diff=diff)
+    assert dict(zip(row["changes"], row["why"])) == {
+        "labels: set": "from the detected hardware: kubegpu.nodes/driver=580",
+        "labels: remove": "no longer from the detected hardware: kubegpu.nodes/mig",
+        "taints: set": "gpu=new:NoSchedule",
+        "taints: remove": "gpu=old:NoSchedule",
+    }
+    same = {"n1": {"labels": has}}
+    row = first(nodes={"h1": {**node, "taints": []}}, diff={"before": same, "after": same})
+    assert row["why"] == ["this collection becomes their owner, the values remain"]

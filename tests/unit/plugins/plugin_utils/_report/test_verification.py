@@ -48,3 +48,21 @@ def test_of_two_runtimes_the_worse_one_is_shown_and_an_idle_one_is_not():
     (row,) = rows([one, {**two, "ok": False, "subject": "docker"}])
     assert row["runtime"] == "failed"
     assert row["causes"][0].startswith("runtime (docker): ")
+
+
+def test_a_cluster_that_cannot_be_asked_has_a_row_and_is_no_fault_of_a_node():
+    first, second = entries("a", allocatable=False) + entries("b", allocatable=None)
+    first = {**first, "code": "cluster_not_asked", "cause": "The kubeconfig /x does not exist"}
+    second = {**second, "code": "waits", "cause": "The cluster could not be asked."}
+    given = [first, second, *entries("a", pci=True), *entries("b", pci=True)]
+    one, two, cluster = rows(given, ["a", "b"], ("pci", "allocatable", "pod"))
+    for row in (one, two):
+        assert (row["allocatable"], row["result"], row["notes"]) == ("not tried", "ok", [])
+    assert (cluster["node"], cluster["pci"], cluster["allocatable"]) == ("cluster", None, "failed")
+    assert cluster["failed"] and cluster["notes"] == [
+        "The kubeconfig /x does not exist\nSeen: e\nNext step: Do it."
+    ]
+    # An upgrade and a diagnosis read why from the host.
+    assert [layer["code"] for layer in one["layers"] if layer["ok"] is False] == [
+        "cluster_not_asked"
+    ]
