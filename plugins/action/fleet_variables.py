@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -37,6 +37,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables impo
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_options
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
+    Unknown,
     known_names,
     mistaken_for_no_cluster,
     prefixed,
@@ -122,21 +123,12 @@ class ActionModule(ControllerAction):
         if _HOOKS in writes:
             texts += wrong_hooks(read, hosts.search)
         strictest = max(map(str, every[UNKNOWN]), key=_STRICTNESS.find, default="warn")
-        # "ignore" is for an inventory that uses such a name for something else.
-        alone = [
-            one for one in names if one and not names_cluster(connections.get(one, {}).get(FLEET))
-        ]
-        meant = mistaken_for_no_cluster(nothing_reads, alone)
-        if nothing_reads and strictest == "fail":
-            texts += [*map(str, nothing_reads), _NEXT_STEP]
-        elif meant and strictest == "warn":
-            texts += [*map(str, meant), _NO_CLUSTER]
-        elif nothing_reads and strictest == "warn":
-            *most, last = map(str, nothing_reads)
-            result["warnings"] = [*most, f"{last} {_NEXT_STEP}"]
-        lonely = without_cluster(names) if options["plans_cluster"] and not connections else ""
-        doubtful = doubtful_inputs(read, hosts.search) if options["reads"] else []
-        warnings = [*result.get("warnings", ()), *([lonely] if lonely else []), *doubtful]
+        stops, warnings = _of_unknown(nothing_reads, strictest, names, connections)
+        texts += stops
+        if options["plans_cluster"] and not connections:
+            warnings += [text for text in [without_cluster(names)] if text]
+        if options["reads"]:
+            warnings += doubtful_inputs(read, hosts.search)
         if warnings:
             result["warnings"] = warnings
         if texts:
@@ -148,6 +140,28 @@ class ActionModule(ControllerAction):
             "connections": connections,
             "max_fail_percentage": min(map(float, every[MAX_FAIL_PERCENTAGE]), default=0.0),
         }
+
+
+def _of_unknown(
+    found: Sequence[Unknown],
+    strictest: str,
+    names: Iterable[str],
+    connections: Mapping[str, Mapping[str, Any]],
+) -> tuple[list[str], list[str]]:
+    """Return what ends the run, and the warnings, about variables that are not known.
+
+    With "ignore", an inventory uses such a name for something else.
+    """
+    if not found or strictest == "ignore":
+        return [], []
+    if strictest == "fail":
+        return [*map(str, found), _NEXT_STEP], []
+    alone = [one for one in names if one and not names_cluster(connections.get(one, {}).get(FLEET))]
+    meant = mistaken_for_no_cluster(found, alone)
+    if meant:
+        return [*map(str, meant), _NO_CLUSTER], []
+    *most, last = map(str, found)
+    return [], [*most, f"{last} {_NEXT_STEP}"]
 
 
 def _check_inventory(hosts: Iterable[str], variables: Mapping[str, Any]) -> None:

@@ -54,8 +54,8 @@ options:
         this run changed, and that wait for a reboot or the restart of a runtime. V(verified)
         selects the hosts of the table of a verification. These four omit hosts with
         C(gpu_verify_enabled=false). V(due) selects the hosts whose record has the mark that they
-        have to be verified, which count as changed, and V(begins) those without it that the steps
-        of their plans change.
+        have to be verified, which count as changed, V(begins) those without it that the steps of
+        their plans change, and V(not_due) those with it whose driver is removed on request.
       - V(monitored) selects hosts with a GPU of any vendor that get an exporter of their own
         (C(gpu_monitoring_enabled)), V(monitoring_work) those on which the plan of
         P(kubegpu.nodes.gpu_monitoring#role) changes something, V(scraped) those whose plan is no
@@ -87,7 +87,8 @@ options:
       [any, unread, facts, lost, refusals, nvidia, amd, intel, gpu, none, work, runtimes,
        partitions, mig_teardown, amd_enabled, amd_work, amd_teardown, waiting, failed, not_failed,
        not_kept, driver, changed, unverified, verified, groups, endings, wrong, monitored,
-       monitoring_work, scraped, exporter, dra_enabled, cluster_parts, due, begins, plan_failures]
+       monitoring_work, scraped, exporter, dra_enabled, cluster_parts, due, begins, not_due,
+       plan_failures]
     default: facts
   fact:
     description: Return this variable of each selected host that has it, by host.

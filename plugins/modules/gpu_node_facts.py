@@ -264,6 +264,14 @@ ansible_facts:
           type: list
           elements: dict
           sample: []
+        gpudirect_modules:
+          description: >-
+            Loaded kernel modules whose devices the device plugin can give to containers
+            (C(nvidia_fs) of GPUDirect Storage, C(ib_uverbs) of RDMA, C(gdrdrv) of GDRCopy).
+          returned: always
+          type: list
+          elements: str
+          sample: [gdrdrv]
         driver:
           description:
             - C(loaded) is the version of the loaded kernel module, C(installed) the one on disk,
@@ -319,14 +327,6 @@ ansible_facts:
           returned: always
           type: bool
           sample: false
-        gpudirect_modules:
-          description: >-
-            Loaded kernel modules whose devices the device plugin can give to containers
-            (C(nvidia_fs) of GPUDirect Storage, C(ib_uverbs) of RDMA, C(gdrdrv) of GDRCopy).
-          returned: always
-          type: list
-          elements: str
-          sample: [gdrdrv]
         nouveau:
           description: >-
             Whether a kernel driver for NVIDIA GPUs (nouveau, nova) is C(loaded) or C(blocked), and

@@ -440,8 +440,13 @@ def is_due(variables: Variables) -> bool:
 
 def _begins(variables: Variables) -> bool:
     """Return whether this run changes the node, whose record has no mark yet."""
-    able = _is_verified(variables) and not is_due(variables)
+    able = _is_verified(variables) and not is_due(variables) and not _has_no_driver(variables)
     return able and any(plan.get("steps") for plan in plans(variables).values())
+
+
+def _has_no_driver(variables: Variables) -> bool:
+    """Return whether the driver is removed on request: there is nothing to verify."""
+    return variables.get("nvidia_driver_state") == "absent"
 
 
 def _is_verified(variables: Variables) -> bool:
@@ -476,6 +481,9 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "verified": _is_verified,
     "due": is_due,
     "begins": _begins,
+    "not_due": lambda variables: (
+        is_due(variables) and _has_no_driver(variables) and not _has_failed(variables)
+    ),
     "monitored": lambda variables: _is_monitored(variables) and not _has_failed(variables),
     "monitoring_work": lambda variables: (
         (variables.get("gpu_monitoring_host_plan") or {}).get("work") is True

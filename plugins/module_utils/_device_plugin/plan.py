@@ -109,8 +109,7 @@ def plan(
     for name in sorted(hosts):
         _plan_host(request, name, hosts[name], result, refusals, warnings)
     warnings += unserved(request, hosts)
-    objects, unmanaged = _select_objects(request, method, seen)
-    result["objects"] = with_types(objects, _types(request), hosts, existing)
+    result["objects"], unmanaged = _select_objects(request, method, hosts, existing)
     result["values"], result["absent"] = values, absent(request, result["objects"])
     return build_result(result, refusals, warnings, [*reasons, *unmanaged])
 
@@ -141,11 +140,15 @@ def _check_method(method: str) -> None:
 
 
 def _select_objects(
-    request: Request, method: str, seen: Mapping[tuple[str, str, str], Mapping[str, Any]]
+    request: Request,
+    method: str,
+    hosts: Mapping[str, Mapping[str, Any]],
+    existing: Sequence[Mapping[str, Any]],
 ) -> tuple[list[Object], list[str]]:
     """Return the objects to apply, and a reason for each one that is left unmanaged."""
     objects: list[Object] = []
     reasons: list[str] = []
+    seen = {identity(item): item for item in existing}
     for item in manifests(request):
         if is_unmanaged(item, seen):
             kind, _namespace, name = identity(item)
@@ -153,7 +156,7 @@ def _select_objects(
         elif method != "helm" or item["kind"] in SHARED_KINDS:
             # With Helm, the chart brings the other objects under its own names.
             objects.append(item)
-    return objects, reasons
+    return with_types(objects, _types(request), hosts, existing), reasons
 
 
 def build_result(

@@ -122,7 +122,6 @@ def gather(
         ),
         "secure_boot": read_secure_boot(reader),
         **read_blocks(reader, gpus),
-        "gpudirect_modules": read_gpudirect(reader),
         "kernels": [{**kernel, "driver": modules[kernel["version"]]} for kernel in kernels],
         "cuda": read_cuda(reader, packages, nvml["cuda_version"] if nvml else None),
         "container_toolkit": read_toolkit(reader, packages),
@@ -177,6 +176,7 @@ def _read_hardware(
         "nvswitch_bridges": read_bridges(reader, gpus),
         "kernel_drivers": read_kernel_drivers(reader, gpus),
         "device_nodes": read_device_nodes(reader, functions, gpus),
+        "gpudirect_modules": read_gpudirect(reader),
     }
 
 

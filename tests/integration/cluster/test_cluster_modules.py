@@ -241,7 +241,7 @@ def test_why_pods_have_no_gpu_with_the_rights_of_the_manifest(kubeconfig, resear
 def test_check_mode_makes_nothing(made, kubeconfig):
     given = {"kubeconfig": kubeconfig, "nodes": {FREE: {"resources": {GPU: 2}}}}
     answer = run_module(gpu_test_pods.main, given, check=True)
-    assert (answer["nodes"][FREE]["ok"], answer["results"][FREE]["code"]) == (None, "check_mode")
+    assert (answer["nodes"][FREE]["ok"], answer["nodes"][FREE]["code"]) == (None, "check_mode")
     assert "create" not in answer["requests"] and left(made) == []
 
 

@@ -58,7 +58,10 @@ def site(monkeypatch):
         # Quota and other admission.
         {"failed": True, "msg": 'pods "x" is forbidden: exceeded quota'},
         # No part has it.
-        {**REFUSED, "evidence": REFUSED["evidence"].replace("patch resource", "delete resource")},
+        {
+            **REFUSED,
+            "evidence": str(REFUSED["evidence"]).replace("patch resource", "delete resource"),
+        },
     ],
 )
 def test_nothing_is_asked_without_a_missing_right(result):
