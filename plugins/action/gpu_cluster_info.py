@@ -40,7 +40,7 @@ class ActionModule(ModuleAction):
         elif result.get("failed"):
             parts = {name: result.get(name) or "" for name in ("cause", "evidence", "next_step")}
             result["layers"] = [
-                {**layer, **parts} if layer.get("cause") else layer
+                {**layer, **parts} if layer.get("code") == "cluster_not_asked" else layer
                 for layer in result.get("layers") or ()
             ]
         return result

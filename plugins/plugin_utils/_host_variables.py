@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from ansible.errors import AnsibleUndefinedVariable
+from jinja2 import Undefined
 
 
 def play_names(task: Any) -> list[str]:
@@ -24,12 +25,20 @@ def play_names(task: Any) -> list[str]:
 def fact_of_hosts(
     hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], name: str
 ) -> dict[str, Any]:
-    """Return a variable of each host that has it, by host."""
+    """Return a variable of each host that has it, by host.
+
+    A value that depends on a variable that is not defined is an exception in an action, and an
+    object of Jinja in a filter.
+    """
     found = {}
     for host in hosts:
         with suppress(AnsibleUndefinedVariable):
             found[host] = hostvars[host].get(name)
-    return {host: value for host, value in found.items() if value is not None}
+    return {
+        host: value
+        for host, value in found.items()
+        if value is not None and not isinstance(value, Undefined)
+    }
 
 
 class HostVariables:

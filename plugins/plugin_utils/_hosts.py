@@ -274,7 +274,7 @@ def switches(variables: Variables) -> dict[str, bool]:
     for name, default in SWITCHES.items():
         try:
             found[name] = boolean(variables.get(name, default), strict=True)
-        except (UndefinedError, TypeError):
+        except (AnsibleError, UndefinedError, TypeError):
             continue
     return found
 
@@ -445,8 +445,9 @@ def _begins(variables: Variables) -> bool:
 
 
 def _has_no_driver(variables: Variables) -> bool:
-    """Return whether the driver is removed on request: there is nothing to verify."""
-    return variables.get("nvidia_driver_state") == "absent"
+    """Return whether the node's only driver is removed on request: nothing is to be verified."""
+    removed = variables.get("nvidia_driver_state") == "absent"
+    return removed and _vendors(variables) == ["nvidia"]
 
 
 def _is_verified(variables: Variables) -> bool:

@@ -108,8 +108,8 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
             },
             "wait_timeout": {
                 "type": "int", "shown": 600,
-                "description": "Seconds to wait until the pods of an object run on all nodes; C(0) "
-                "does not wait.",
+                "description": "Seconds to wait until new pods run and the nodes offer their GPUs, "
+                "and until removed objects are gone. C(0) waits for removed objects only.",
             },
         },
     },

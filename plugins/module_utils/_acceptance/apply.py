@@ -231,7 +231,7 @@ def keep(store: StateStore, result: Object, *, dry_run: bool) -> dict[str, Any]:
     if read_acceptance({"values": {ACCEPTANCE: result}}) is None:
         raise InputError(
             "The option result is not a result of an acceptance.",
-            next_step="Give what the filter kubegpu.nodes.gpu_acceptance returns for it.",
+            next_step="Give what the filter kubegpu.nodes.rollout returns for acceptance_record.",
         )
     return _replace(store, dict(result), dry_run)
 

@@ -24,7 +24,7 @@ from .._labels.options import LABEL_ARGUMENTS
 from .._monitoring import options as monitoring_options
 from .._monitoring.plan import plan as plan_monitoring
 from .parts import is_set
-from .plan import options_of
+from .plan import options_of, value_of
 from .types import Node, Plan
 
 #: What the plans know of each host, by its name.
@@ -96,7 +96,7 @@ def host_row(part: str, host: str, node: Node) -> dict[str, Any]:
         # Equal, however they are written.
         seen[name] = is_set(node, f"{part}_{name}")
     shared = {
-        f"{name}.{key}": (node.variables.get(name) or {}).get(key)
+        f"{name}.{key}": value_of(f"{name}.{key}", node)
         for name, keys in (("kubegpu_kube", _KUBE), ("kubegpu_apply", _APPLY))
         for key in keys
     }

@@ -103,15 +103,15 @@ def options_of(role: str, names: Collection[str], node: Node) -> dict[str, Any]:
     found = {}
     for option in names:
         variable = variable_of(role, option)
-        value = _value(variable, node)
+        value = value_of(variable, node)
         if value is None and variable == f"{role}_pods.{option}":
-            value = _value(f"{PODS}.{option}", node)
+            value = value_of(f"{PODS}.{option}", node)
         if value is not None:
             found[option] = value
     return found
 
 
-def _value(variable: str, node: Node) -> Any:
+def value_of(variable: str, node: Node) -> Any:
     """Return the value of a variable, or of a key of a mapping; None if it is not set."""
     name, _dot, key = variable.partition(".")
     value = node.variables.get(name)

@@ -203,6 +203,12 @@ def test_a_part_that_a_template_enables_is_planned(tmp_path):
     [
         ("", {}, "The inventory has no host. Nothing was done."),
         ("gpu1\n", {"kubegpu_hosts": "gpu2"}, "has no host that kubegpu_hosts (gpu2) selects."),
+        # The controller is not taken instead.
+        (
+            "localhost\n",
+            {"kubegpu_hosts": "gpu2"},
+            "has no host that kubegpu_hosts (gpu2) selects.",
+        ),
     ],
 )
 def test_a_run_without_a_host_fails(tmp_path, hosts, variables, said):

@@ -156,3 +156,28 @@ def test_a_label_of_somebody_else_keeps_the_device_plugin(labels, node, stays):
     known = {"__gpu_verify_cluster": cluster, "inventory_hostname": "gpu1"}
     assert value("__gpu_verify_stays", **known) is stays
     assert value("__gpu_verify_own_node", **known) == (node or "")
+
+
+@pytest.mark.parametrize(
+    ("layers", "due", "marks", "open_"),
+    [
+        ([{"layer": "nvml", "ok": True}], True, True, False),
+        ([{"layer": "nvml", "ok": True}], False, False, False),
+        ([{"layer": "nvml", "ok": False}], False, True, True),
+        # The API server did not answer: nobody knows what this node offers.
+        ([{"layer": "allocatable", "ok": None, "code": "waits"}], True, False, True),
+        ([], True, False, False),
+    ],
+)
+def test_a_node_that_has_not_passed_keeps_its_mark(layers, due, marks, open_):
+    rows = {"rows": [{"node": "gpu1", "layers": layers}]}
+    variables = {
+        "inventory_hostname": "gpu1",
+        "gpu_verify_result": rows,
+        "__gpu_verify_has_gpu": True,
+        "__gpu_verify_due": due,
+        "ansible_check_mode": False,
+        "ansible_play_hosts_all": ["gpu1"],
+    }
+    assert value("__gpu_verify_not_passed", **variables) is open_
+    assert value("__gpu_verify_marks", **variables) is marks

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from ansible.errors import AnsibleUndefinedVariable
+from jinja2 import Undefined
+
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._host_variables import (
     HostVariables,
+    fact_of_hosts,
     play_names,
 )
 
@@ -41,3 +45,22 @@ def test_the_names_of_a_play():
     include = SimpleNamespace(_parent=block)
     assert play_names(SimpleNamespace(_parent=include)) == ["branch"]
     assert play_names(SimpleNamespace(_parent=None)) == []
+
+
+def test_a_variable_that_cannot_be_read_is_left_out():
+    class Variables(dict):
+        def get(self, name, default=None):
+            if self["kind"] == "raises":
+                raise AnsibleUndefinedVariable("nope")
+            return self["value"]
+
+    hostvars = {
+        "gpu1": Variables(kind="value", value="mon1"),
+        "gpu2": Variables(kind="value", value=None),
+        # A filter gets this, an action the exception.
+        "gpu3": Variables(kind="value", value=Undefined(name="nope")),
+        "gpu4": Variables(kind="raises"),
+    }
+    assert fact_of_hosts(list(hostvars), hostvars, "gpu_monitoring_prometheus_host") == {
+        "gpu1": "mon1"
+    }
