@@ -16,6 +16,7 @@ import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.openpgp import read_keys
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
     PLAYBOOK_VARIABLES,
 )
@@ -176,6 +177,7 @@ def test_air_gapped_drivers_and_cuda_come_from_the_mirror(tmp_path):
     key.write_bytes(ED25519)
     rows = planned(
         tmp_path, "air_gapped", "gpu_site", own, site_toolkit_key=str(key),
+        site_fingerprints=list(read_keys(ED25519).fingerprints),
         nvidia_driver_source="nvidia", cuda_toolkit_versions=["12.9"],
     )  # fmt: skip
     for row in rows.values():
