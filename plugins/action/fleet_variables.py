@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatch
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -164,15 +165,28 @@ def _of_unknown(
     return [], [*most, f"{last} {_NEXT_STEP}"]
 
 
+def _may_select(pattern: str, groups: Mapping[str, Iterable[str]]) -> bool:
+    """Return whether a pattern has a name of the inventory, or a form that only Ansible reads."""
+    names = {*groups, *groups["all"]}
+    return any(
+        part[:1] in ("~", "!", "&") or "[" in part or any(fnmatch(name, part) for name in names)
+        for part in pattern.replace(":", ",").split(",")
+    )
+
+
 def _check_inventory(hosts: Iterable[str], variables: Mapping[str, Any]) -> None:
     """Check that the inventory has the hosts: without any, the play is for Ansible's own localhost.
 
     :raises InputError: it has none.
     """
-    every = (variables.get("groups") or {}).get("all")
-    if every is None or set(hosts) & set(every):
+    groups = variables.get("groups") or {}
+    every, pattern = groups.get("all"), variables.get(HOSTS) or "all"
+    pattern = ",".join(map(str, pattern)) if isinstance(pattern, (list, tuple)) else str(pattern)
+    of_play = set(hosts)
+    if every is None or (of_play & set(every) and of_play != {"localhost"}):
         return
-    pattern = str(variables.get(HOSTS) or "all")
+    if of_play & set(every) and _may_select(pattern, groups):
+        return
     raise InputError(
         f"The inventory has no host that {HOSTS} ({pattern}) selects. Nothing was done."
         if every

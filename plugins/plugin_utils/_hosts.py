@@ -446,8 +446,7 @@ def _begins(variables: Variables) -> bool:
 
 def _has_no_driver(variables: Variables) -> bool:
     """Return whether the node's only driver is removed on request: nothing is to be verified."""
-    removed = variables.get("nvidia_driver_state") == "absent"
-    return removed and _vendors(variables) == ["nvidia"]
+    return variables.get("nvidia_driver_state") == "absent" and _vendors(variables) == ["nvidia"]
 
 
 def _is_verified(variables: Variables) -> bool:

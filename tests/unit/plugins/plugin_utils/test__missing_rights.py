@@ -98,7 +98,7 @@ def test_without_an_answer_the_message_is_that_of_the_one_right(answer):
 
 def test_a_failed_read_of_the_cluster_has_no_layers_unless_a_task_reads_them(monkeypatch):
     answer = {"lacking": [0], "server": "https://api"}
-    result = {**REFUSED, "layers": [{"node": "a", "cause": REFUSED["cause"]}, {"node": "b"}]}
+    result = {**REFUSED, "layers": [{"node": "a", "code": "cluster_not_asked"}, {"node": "b"}]}
     one, _asked = action(answer)
     assert "layers" not in ActionModule.ended(one, dict(result), VARIABLES)
     one._task.failed_when = ["false"]
